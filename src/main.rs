@@ -1,0 +1,2 @@
+//! The `tillmark` binary.
+fn main() {}
