@@ -1,1 +1,2 @@
 //! Tillmark.
+pub mod domain;

@@ -1,0 +1,30 @@
+//! The words of the product: values that cannot be wrong once made.
+//!
+//! Every other module speaks in these types. Each has one way in, and that way checks; bare
+//! strings and integers stay at the edges.
+//!
+//! Absent on purpose: a clock, a database, HTTP. Event times come from the events themselves.
+
+mod event;
+mod fault;
+mod ids;
+mod money;
+mod query;
+mod query_spec;
+mod span;
+mod time;
+mod window;
+
+pub use event::{
+    Attributes, ContentHash, Event, EventField, IdentifiedEvent, LoggedEvent, UnknownField,
+};
+pub use fault::Fault;
+pub use ids::{
+    BatchId, CustomerId, EventId, InvalidText, OrderId, QueryName, Seq, Status, StoreId, TillId,
+};
+pub use money::{Amount, Currency, InvalidAmount, InvalidCurrency, Money, Revenue};
+pub use query::{Filter, OutputMode, QuerySpec, Start, Trigger};
+pub use query_spec::{QuerySpecText, TriggerText, WindowText};
+pub use span::{InvalidSpan, Span};
+pub use time::{EventTime, InvalidEventTime, Watermark};
+pub use window::{GroupKey, Totals, Window, WindowKey, WindowSpec};

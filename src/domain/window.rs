@@ -1,0 +1,109 @@
+//! Event-time windows and what is counted in them.
+
+use super::{Amount, Currency, EventTime, Revenue, Span, Watermark};
+
+/// A half-open window of event time, `[start, end)`.
+///
+/// Ordered by end first, so that the windows a watermark closes stand together.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub struct Window {
+    /// The first moment inside.
+    pub start: EventTime,
+    /// The first moment after.
+    pub end: EventTime,
+}
+
+impl Window {
+    /// Whether `watermark` closes the window: it is final, and an event for it is late.
+    pub fn is_closed_at(&self, watermark: Watermark) -> bool {
+        self.end <= watermark.as_event_time()
+    }
+}
+
+impl Ord for Window {
+    fn cmp(&self, other: &Self) -> std::cmp::Ordering {
+        (self.end, self.start).cmp(&(other.end, other.start))
+    }
+}
+
+impl PartialOrd for Window {
+    fn partial_cmp(&self, other: &Self) -> Option<std::cmp::Ordering> {
+        Some(self.cmp(other))
+    }
+}
+
+/// How a query cuts event time into windows.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum WindowSpec {
+    /// Windows side by side: `[offset + k × size, offset + (k + 1) × size)`.
+    Tumbling {
+        /// The length of each window, more than nothing.
+        size: Span,
+        /// How far the boundaries stand from the Unix epoch, less than `size`.
+        offset: Span,
+    },
+}
+
+impl WindowSpec {
+    /// The last window boundary at or before `watermark`: every window that ends by then is
+    /// closed. Nothing while the watermark stands at the epoch, where every query starts.
+    pub fn complete_through(&self, watermark: Watermark) -> Option<EventTime> {
+        let Self::Tumbling { size, offset } = *self;
+        let moved = watermark > Watermark::EPOCH;
+        moved.then(|| watermark.as_event_time().floor_to(size, offset))
+    }
+}
+
+/// The values of a query's group-by fields, in its order; `None` where an event has no value,
+/// which is a group of its own.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
+pub struct GroupKey(pub Vec<Option<String>>);
+
+/// What one output row stands for: a window, a currency and the group-by values.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct WindowKey {
+    /// The window.
+    pub window: Window,
+    /// The implicit group key: currencies are never added together.
+    pub currency: Currency,
+    /// The group-by values.
+    pub group: GroupKey,
+}
+
+/// The aggregates of one window and group: a count and an exact sum.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Totals {
+    /// How many events were counted; in a difference it may be negative.
+    pub orders: i64,
+    /// The sum of their amounts.
+    pub revenue: Revenue,
+}
+
+impl Totals {
+    /// Nothing counted.
+    pub const ZERO: Self = Self { orders: 0, revenue: Revenue::ZERO };
+
+    /// Counts one event of `amount`.
+    pub fn count(&mut self, amount: Amount) {
+        self.orders = self.orders.saturating_add(1);
+        self.revenue = self.revenue.plus_amount(amount);
+    }
+
+    /// Both together.
+    #[must_use]
+    pub const fn plus(self, other: Self) -> Self {
+        Self {
+            orders: self.orders.saturating_add(other.orders),
+            revenue: self.revenue.plus(other.revenue),
+        }
+    }
+
+    /// What this has more than `other`.
+    #[must_use]
+    pub const fn minus(self, other: Self) -> Self {
+        Self {
+            orders: self.orders.saturating_sub(other.orders),
+            revenue: self.revenue.minus(other.revenue),
+        }
+    }
+}
