@@ -14,7 +14,8 @@ const UNITS_MILLIS: [(&str, i64); 6] = [
 /// Ten years: longer than any window or delay of a shop, and far from overflow.
 const MILLIS_MAX: i64 = 3_660 * 86_400_000;
 
-/// A length of time, 0 to 3,660 days in whole milliseconds: a window's size, a delay, an interval.
+/// A length of time in whole milliseconds: a window's size, a delay, an interval. As a text it is
+/// at most 3,660 days.
 ///
 /// Reads `"90 seconds"`, `"1 hour"`, `"2 days"` and ISO 8601 (`"PT1H"`, `"P1DT12H"`); writes the
 /// first form in the largest unit that divides it.
@@ -26,6 +27,11 @@ impl Span {
     pub const ZERO: Self = Self(0);
     /// One hour.
     pub const HOUR: Self = Self(3_600_000);
+
+    /// The length of this many microseconds, cut to whole milliseconds; nothing for less than none.
+    pub fn from_micros(micros: i64) -> Self {
+        Self((micros / 1_000).max(0))
+    }
 
     /// The length in whole milliseconds.
     pub const fn as_millis(self) -> i64 {

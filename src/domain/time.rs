@@ -43,6 +43,11 @@ impl EventTime {
         Self(self.0.saturating_sub(span.as_micros()))
     }
 
+    /// How long after `earlier` this moment is, cut to whole milliseconds; nothing when it is not.
+    pub fn since(self, earlier: Self) -> Span {
+        Span::from_micros(self.0.saturating_sub(earlier.0))
+    }
+
     /// The last moment `offset + k * step` at or before this one (floor, so right before 1970 too).
     ///
     /// A `step` of nothing leaves the moment as it is; no window has one.
