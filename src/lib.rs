@@ -1,3 +1,4 @@
 //! Tillmark.
+pub mod database;
 pub mod domain;
 pub mod engine;

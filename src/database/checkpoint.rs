@@ -1,0 +1,312 @@
+//! The one commit of a micro-batch, and reading back what the last one left.
+//!
+//! Invariant: the first statement moves the query from exactly where the batch started. If it
+//! touches no row, another has been faster, nothing of the batch is kept, and whoever ran it must
+//! reload. So output rows, state, ledger, position and progress stand or fall together, once.
+
+use chrono::{DateTime, Utc};
+use sqlx::{PgConnection, Postgres, Transaction};
+
+use super::error::Doing;
+use super::progress::{ProgressEntry, progress_insert};
+use super::queries::{StoredQuery, find};
+use super::values::{
+    WindowColumns, WindowKeyArrays, amount_to_sql, revenue_to_sql, watermark_to_sql,
+};
+use super::{Database, DatabaseError};
+use crate::domain::{EventTime, OutputMode, QueryName, Seq};
+use crate::engine::{Dropped, Outcome, Row, State};
+
+/// A commit that has been prepared: everything is written, the transaction is still open.
+#[derive(Debug)]
+pub struct PreparedCommit {
+    transaction: Transaction<'static, Postgres>,
+    query_id: i64,
+}
+
+impl Database {
+    /// Reads a query and its state as of its last commit.
+    ///
+    /// The row is locked for the moment, so a commit whose outcome is not known yet is waited for.
+    ///
+    /// # Errors
+    /// [`DatabaseError::NoSuchQuery`], [`DatabaseError::Unreadable`] or [`DatabaseError::Failed`].
+    pub async fn checkpoint_load(
+        &self,
+        name: &QueryName,
+    ) -> Result<(StoredQuery, State), DatabaseError> {
+        let mut transaction = self.engine.begin().await.doing("begin loading a query")?;
+        let query = find(&mut transaction, name, true).await?;
+        let columns: Vec<WindowColumns> = sqlx::query_as(
+            "select window_start, window_end, currency, group_keys, orders, revenue
+             from window_state where query_id = $1",
+        )
+        .bind(query.query_id)
+        .fetch_all(&mut *transaction)
+        .await
+        .doing("read a query's state")?;
+        let windows = columns
+            .iter()
+            .map(|row| row.read().map(|(key, totals)| Row { key, totals }))
+            .collect::<Result<Vec<_>, _>>()?;
+        let state =
+            State::restore(query.watermark, query.next_watermark, query.newest_event_time, windows);
+        transaction.commit().await.doing("finish loading a query")?;
+        Ok((query, state))
+    }
+
+    /// Moves only the position of a query: what it read did not pass its filter.
+    ///
+    /// # Errors
+    /// [`DatabaseError::ProgressMoved`] when another has been faster; [`DatabaseError::Failed`].
+    pub async fn checkpoint_skip(
+        &self,
+        query: &StoredQuery,
+        position: Seq,
+    ) -> Result<(), DatabaseError> {
+        let done = sqlx::query(
+            "update queries set position = $5, error = null
+             where query_id = $1 and epoch = $2 and next_batch_id = $3 and position = $4",
+        )
+        .bind(query.query_id)
+        .bind(query.epoch)
+        .bind(query.next_batch_id.get())
+        .bind(query.position.get())
+        .bind(position.get())
+        .execute(&self.engine)
+        .await
+        .doing("move a query's position")?;
+        if done.rows_affected() == 1 { Ok(()) } else { Err(DatabaseError::ProgressMoved) }
+    }
+
+    /// Writes everything that a micro-batch did, in a transaction that stays open.
+    ///
+    /// # Errors
+    /// [`DatabaseError::ProgressMoved`] when another has been faster; [`DatabaseError::Failed`].
+    pub async fn checkpoint_prepare(
+        &self,
+        query: &StoredQuery,
+        position: Seq,
+        outcome: &Outcome,
+    ) -> Result<PreparedCommit, DatabaseError> {
+        let mut transaction = self.engine.begin().await.doing("begin a batch's commit")?;
+        let conn = &mut *transaction;
+        advance(conn, query, position, outcome).await?;
+        state_remove(conn, query.query_id, outcome).await?;
+        state_upsert(conn, query.query_id, &outcome.state_changed).await?;
+        match query.spec.output_mode {
+            OutputMode::Append => rows_insert(conn, query, &outcome.rows).await?,
+            OutputMode::Update => {
+                rows_merge(conn, query, &outcome.rows).await?;
+                rows_close(conn, query.query_id, outcome).await?;
+            }
+            OutputMode::Complete => rows_merge(conn, query, &outcome.rows).await?,
+        }
+        dropped_insert(conn, query, outcome).await?;
+        Ok(PreparedCommit { transaction, query_id: query.query_id })
+    }
+}
+
+impl PreparedCommit {
+    /// Adds the progress entry and commits. Returns the entry's timestamp, by the database's clock.
+    ///
+    /// # Errors
+    /// [`DatabaseError::Failed`]: whether the batch was committed may be unknown then, so its
+    /// state must be thrown away and loaded again.
+    pub async fn commit(mut self, entry: &ProgressEntry) -> Result<DateTime<Utc>, DatabaseError> {
+        let timestamp = progress_insert(&mut self.transaction, self.query_id, entry).await?;
+        self.transaction.commit().await.doing("commit a batch")?;
+        Ok(timestamp)
+    }
+}
+
+async fn advance(
+    conn: &mut PgConnection,
+    query: &StoredQuery,
+    position: Seq,
+    outcome: &Outcome,
+) -> Result<(), DatabaseError> {
+    let done = sqlx::query(
+        "update queries
+         set position = $5, next_batch_id = next_batch_id + 1, watermark = $6, next_watermark = $7,
+             newest_event_time = $8, error = null
+         where query_id = $1 and epoch = $2 and next_batch_id = $3 and position = $4",
+    )
+    .bind(query.query_id)
+    .bind(query.epoch)
+    .bind(query.next_batch_id.get())
+    .bind(query.position.get())
+    .bind(position.get())
+    .bind(watermark_to_sql(outcome.watermark))
+    .bind(watermark_to_sql(outcome.next_watermark))
+    .bind(outcome.newest_event_time.map(EventTime::to_utc))
+    .execute(conn)
+    .await
+    .doing("move a query's progress")?;
+    if done.rows_affected() == 1 { Ok(()) } else { Err(DatabaseError::ProgressMoved) }
+}
+
+/// Removes the state of closed windows: all that end by the watermark.
+async fn state_remove(
+    conn: &mut PgConnection,
+    query_id: i64,
+    outcome: &Outcome,
+) -> Result<(), DatabaseError> {
+    if outcome.state_removed.is_empty() {
+        return Ok(());
+    }
+    sqlx::query("delete from window_state where query_id = $1 and window_end <= $2")
+        .bind(query_id)
+        .bind(watermark_to_sql(outcome.watermark))
+        .execute(conn)
+        .await
+        .doing("remove the state of closed windows")?;
+    Ok(())
+}
+
+async fn state_upsert(
+    conn: &mut PgConnection,
+    query_id: i64,
+    rows: &[Row],
+) -> Result<(), DatabaseError> {
+    if rows.is_empty() {
+        return Ok(());
+    }
+    let keys = WindowKeyArrays::of(rows.iter().map(|row| &row.key));
+    let (orders, revenues) = totals_to_sql(rows)?;
+    sqlx::query(
+        "insert into window_state
+         select $1, * from unnest($2::timestamptz[], $3::timestamptz[], $4::text[], $5::text[],
+             $6::bigint[], $7::numeric[])
+         on conflict on constraint window_state_pkey
+         do update set orders = excluded.orders, revenue = excluded.revenue",
+    )
+    .bind(query_id)
+    .bind(keys.starts)
+    .bind(keys.ends)
+    .bind(keys.currencies)
+    .bind(keys.groups)
+    .bind(orders)
+    .bind(revenues)
+    .execute(conn)
+    .await
+    .doing("write the state of open windows")?;
+    Ok(())
+}
+
+/// Writes final rows, once: a row that is there already is an error.
+async fn rows_insert(
+    conn: &mut PgConnection,
+    query: &StoredQuery,
+    rows: &[Row],
+) -> Result<(), DatabaseError> {
+    let insert = "insert into window_rows (query_id, batch_id, closed_by, window_start, window_end,
+             currency, group_keys, orders, revenue)
+         select $1, $2, 'watermark', * from unnest($3::timestamptz[], $4::timestamptz[], $5::text[],
+             $6::text[], $7::bigint[], $8::numeric[])";
+    rows_write(conn, query, rows, insert).await
+}
+
+/// Merges changed rows into the table.
+async fn rows_merge(
+    conn: &mut PgConnection,
+    query: &StoredQuery,
+    rows: &[Row],
+) -> Result<(), DatabaseError> {
+    let merge = "insert into window_rows (query_id, batch_id, window_start, window_end,
+             currency, group_keys, orders, revenue)
+         select $1, $2, * from unnest($3::timestamptz[], $4::timestamptz[], $5::text[],
+             $6::text[], $7::bigint[], $8::numeric[])
+         on conflict on constraint window_rows_pkey
+         do update set orders = excluded.orders, revenue = excluded.revenue,
+             batch_id = excluded.batch_id, written_at = excluded.written_at";
+    rows_write(conn, query, rows, merge).await
+}
+
+async fn rows_write(
+    conn: &mut PgConnection,
+    query: &StoredQuery,
+    rows: &[Row],
+    statement: &'static str,
+) -> Result<(), DatabaseError> {
+    if rows.is_empty() {
+        return Ok(());
+    }
+    let keys = WindowKeyArrays::of(rows.iter().map(|row| &row.key));
+    let (orders, revenues) = totals_to_sql(rows)?;
+    sqlx::query(statement)
+        .bind(query.query_id)
+        .bind(query.next_batch_id.get())
+        .bind(keys.starts)
+        .bind(keys.ends)
+        .bind(keys.currencies)
+        .bind(keys.groups)
+        .bind(orders)
+        .bind(revenues)
+        .execute(conn)
+        .await
+        .doing("write output rows")?;
+    Ok(())
+}
+
+/// Marks rows of update mode final whose windows the watermark has closed.
+async fn rows_close(
+    conn: &mut PgConnection,
+    query_id: i64,
+    outcome: &Outcome,
+) -> Result<(), DatabaseError> {
+    if outcome.state_removed.is_empty() {
+        return Ok(());
+    }
+    sqlx::query(
+        "update window_rows set closed_by = 'watermark'
+         where query_id = $1 and closed_by is null and window_end <= $2",
+    )
+    .bind(query_id)
+    .bind(watermark_to_sql(outcome.watermark))
+    .execute(conn)
+    .await
+    .doing("mark rows final")?;
+    Ok(())
+}
+
+async fn dropped_insert(
+    conn: &mut PgConnection,
+    query: &StoredQuery,
+    outcome: &Outcome,
+) -> Result<(), DatabaseError> {
+    let dropped = &outcome.dropped;
+    if dropped.is_empty() {
+        return Ok(());
+    }
+    let keys = WindowKeyArrays::of(dropped.iter().map(|entry| &entry.key));
+    let column = |of: fn(&Dropped) -> i64| dropped.iter().map(of).collect::<Vec<_>>();
+    sqlx::query(
+        "insert into dropped_events (query_id, batch_id, watermark, seq, window_start, window_end,
+             currency, group_keys, amount, reason, late_by_ms)
+         select $1, $2, $3, * from unnest($4::bigint[], $5::timestamptz[], $6::timestamptz[], $7::text[],
+             $8::text[], $9::numeric[], $10::text[], $11::bigint[])",
+    )
+    .bind(query.query_id)
+    .bind(query.next_batch_id.get())
+    .bind(watermark_to_sql(outcome.late_watermark))
+    .bind(column(|entry| entry.seq.get()))
+    .bind(keys.starts)
+    .bind(keys.ends)
+    .bind(keys.currencies)
+    .bind(keys.groups)
+    .bind(dropped.iter().map(|entry| amount_to_sql(entry.amount)).collect::<Vec<_>>())
+    .bind(dropped.iter().map(|entry| entry.reason.as_str()).collect::<Vec<_>>())
+    .bind(column(|entry| entry.late_by.as_millis()))
+    .execute(conn)
+    .await
+    .doing("write the ledger of dropped events")?;
+    Ok(())
+}
+
+fn totals_to_sql(rows: &[Row]) -> Result<(Vec<i64>, Vec<rust_decimal::Decimal>), DatabaseError> {
+    let orders = rows.iter().map(|row| row.totals.orders).collect();
+    let revenues =
+        rows.iter().map(|row| revenue_to_sql(row.totals.revenue)).collect::<Result<_, _>>()?;
+    Ok((orders, revenues))
+}

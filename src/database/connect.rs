@@ -1,0 +1,157 @@
+//! Connections: one pool per kind of work, so that a heavy report never starves the tills.
+
+use std::str::FromStr;
+use std::time::Duration;
+
+use sqlx::PgPool;
+use sqlx::postgres::{PgConnectOptions, PgPoolOptions};
+
+use super::DatabaseError;
+use super::error::Doing;
+use crate::domain::Span;
+
+static MIGRATOR: sqlx::migrate::Migrator = sqlx::migrate!();
+
+const VERSION_MIN: i32 = 150_000;
+const RETRY_PAUSE: Duration = Duration::from_millis(250);
+
+/// How many connections each kind of work may use.
+#[derive(Debug, Clone, Copy)]
+pub struct PoolSizes {
+    /// For the group commit.
+    pub ingest: u32,
+    /// For micro-batches.
+    pub engine: u32,
+    /// For everything that is read over HTTP.
+    pub reads: u32,
+}
+
+/// The database, by kind of work. Cheap to clone.
+#[derive(Debug, Clone)]
+pub struct Database {
+    pub(super) ingest: PgPool,
+    pub(super) engine: PgPool,
+    pub(super) reads: PgPool,
+}
+
+impl Database {
+    /// Connects, waiting up to `wait_max` for a server to answer; then checks that it will do and
+    /// brings the tables to this version.
+    ///
+    /// # Errors
+    /// [`DatabaseError::Address`], [`DatabaseError::NoAnswer`], [`DatabaseError::Unsuitable`] or
+    /// [`DatabaseError::Migrate`]; the service cannot start then.
+    pub async fn start(url: &str, sizes: PoolSizes, wait_max: Span) -> Result<Self, DatabaseError> {
+        let options = PgConnectOptions::from_str(url)
+            .map_err(DatabaseError::Address)?
+            .application_name("tillmark");
+        let database = Self {
+            ingest: pool(&options, sizes.ingest, "20s", Duration::from_secs(5)),
+            engine: pool(&options, sizes.engine, "0", Duration::from_secs(10)),
+            reads: pool(&options, sizes.reads, "25s", Duration::from_secs(3)),
+        };
+        database.wait_for_server(wait_max).await?;
+        database.check_server().await?;
+        MIGRATOR.run(&database.engine).await.map_err(DatabaseError::Migrate)?;
+        Ok(database)
+    }
+
+    async fn wait_for_server(&self, wait_max: Span) -> Result<(), DatabaseError> {
+        let answered = async {
+            loop {
+                match self.engine.acquire().await {
+                    Ok(_) => return Ok(()),
+                    Err(source) if is_hopeless(&source) => {
+                        return Err(DatabaseError::Failed {
+                            doing: "connect to the database",
+                            source,
+                        });
+                    }
+                    Err(source) => {
+                        tracing::warn!(error = %source, "Waiting for the database");
+                        tokio::time::sleep(RETRY_PAUSE).await;
+                    }
+                }
+            }
+        };
+        match tokio::time::timeout(wait_max.to_duration(), answered).await {
+            Ok(result) => result,
+            Err(_) => {
+                Err(DatabaseError::NoAnswer { waited: wait_max, source: sqlx::Error::PoolTimedOut })
+            }
+        }
+    }
+
+    /// Refuses a server that is too old, a standby, or not durable.
+    async fn check_server(&self) -> Result<(), DatabaseError> {
+        let (version, standby, fsync, full_page_writes, synchronous_commit): (
+            i32,
+            bool,
+            bool,
+            bool,
+            String,
+        ) = sqlx::query_as(
+            "select current_setting('server_version_num')::int, pg_is_in_recovery(),
+                    current_setting('fsync')::bool, current_setting('full_page_writes')::bool,
+                    current_setting('synchronous_commit')",
+        )
+        .fetch_one(&self.engine)
+        .await
+        .doing("read the server's settings")?;
+        let fault = if version < VERSION_MIN {
+            format!("it is version {}; version 15 or newer is needed", version / 10_000)
+        } else if standby {
+            "it is a standby in recovery, which cannot be written to; give the primary's address"
+                .to_owned()
+        } else if !fsync {
+            "`fsync` is off, so a crash could lose answered events; turn it on".to_owned()
+        } else if !full_page_writes {
+            "`full_page_writes` is off, so a crash could damage the log; turn it on".to_owned()
+        } else if synchronous_commit == "off" {
+            "`synchronous_commit` is off, so a crash could lose answered events; turn it on"
+                .to_owned()
+        } else {
+            return Ok(());
+        };
+        Err(DatabaseError::Unsuitable(fault))
+    }
+
+    /// Whether the database answers now.
+    ///
+    /// # Errors
+    /// [`DatabaseError::Failed`] when it does not.
+    pub async fn ping(&self) -> Result<(), DatabaseError> {
+        sqlx::query("select 1").execute(&self.reads).await.doing("reach the database")?;
+        Ok(())
+    }
+
+    /// Closes every connection, waiting for what runs.
+    pub async fn close(&self) {
+        self.reads.close().await;
+        self.engine.close().await;
+        self.ingest.close().await;
+    }
+}
+
+/// Whether waiting cannot help: a wrong password, or a database that does not exist.
+fn is_hopeless(error: &sqlx::Error) -> bool {
+    let sqlx::Error::Database(error) = error else { return false };
+    error.code().is_some_and(|code| code.starts_with("28") || code == "3D000")
+}
+
+fn pool(
+    options: &PgConnectOptions,
+    size: u32,
+    statement_timeout: &str,
+    acquire_max: Duration,
+) -> PgPool {
+    let settings = [
+        ("statement_timeout", statement_timeout),
+        // A process frozen inside its transaction must not block the others for long.
+        ("idle_in_transaction_session_timeout", "10s"),
+    ];
+    PgPoolOptions::new()
+        .max_connections(size)
+        .acquire_timeout(acquire_max)
+        .connect_lazy_with(options.clone().options(settings))
+}

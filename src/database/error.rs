@@ -1,0 +1,113 @@
+//! What can go wrong with Postgres, said as what was being tried, with the cause behind it.
+
+use crate::domain::{QueryName, Span};
+
+/// A failure of the database layer.
+#[derive(Debug, thiserror::Error)]
+pub enum DatabaseError {
+    /// A statement, or the way to the server, failed. Its outcome may be unknown.
+    #[error("could not {doing}")]
+    Failed {
+        /// What was being tried, as it follows "could not".
+        doing: &'static str,
+        /// Why.
+        #[source]
+        source: sqlx::Error,
+    },
+    /// The tables could not be brought to this version.
+    #[error("could not migrate the database")]
+    Migrate(#[source] sqlx::migrate::MigrateError),
+    /// The address is not one.
+    #[error("DATABASE_URL is not an address such as postgres://user:password@host/database")]
+    Address(#[source] sqlx::Error),
+    /// Nothing answered at the start.
+    #[error("no database answered within {waited}")]
+    NoAnswer {
+        /// How long it was tried.
+        waited: Span,
+        /// The last failure.
+        #[source]
+        source: sqlx::Error,
+    },
+    /// The server cannot keep what Tillmark promises.
+    #[error("this Postgres will not do: {0}")]
+    Unsuitable(String),
+    /// Another has moved the query on since it was read: reload and go on from there.
+    #[error("the progress of the query is no longer where this batch started")]
+    ProgressMoved,
+    /// There is no query of this name.
+    #[error("there is no query `{0}`")]
+    NoSuchQuery(QueryName),
+    /// Something stored does not read back as what it must be.
+    #[error("the stored {what} cannot be read: {detail}")]
+    Unreadable {
+        /// What was read.
+        what: &'static str,
+        /// What is wrong with it.
+        detail: String,
+    },
+}
+
+impl DatabaseError {
+    /// Whether Postgres is away or unable to work, so that trying again later may help.
+    pub fn is_outage(&self) -> bool {
+        match self {
+            Self::Failed { source, .. } => is_outage(source),
+            Self::NoAnswer { .. } => true,
+            Self::Migrate(_)
+            | Self::Address(_)
+            | Self::Unsuitable(_)
+            | Self::ProgressMoved
+            | Self::NoSuchQuery(_)
+            | Self::Unreadable { .. } => false,
+        }
+    }
+
+    /// Whether the data itself was refused, so that trying the same again cannot help.
+    pub fn is_refusal(&self) -> bool {
+        let Self::Failed { source: sqlx::Error::Database(error), .. } = self else { return false };
+        let code = error.code().unwrap_or_default();
+        code.starts_with("22") || code.starts_with("23")
+    }
+
+    /// The whole chain of causes in one line, for logs and for a query's `error`.
+    pub fn chain(&self) -> String {
+        let mut text = self.to_string();
+        let mut cause = std::error::Error::source(self);
+        while let Some(error) = cause {
+            text = format!("{text}: {error}");
+            cause = error.source();
+        }
+        text
+    }
+}
+
+fn is_outage(error: &sqlx::Error) -> bool {
+    match error {
+        sqlx::Error::Database(error) => {
+            let code = error.code().unwrap_or_default();
+            // Connection failures, resources used up, stopped by an operator, read-only after a
+            // failover, and internal damage.
+            ["08", "53", "57", "58", "25006", "XX"].iter().any(|class| code.starts_with(class))
+        }
+        sqlx::Error::Io(_)
+        | sqlx::Error::Tls(_)
+        | sqlx::Error::Protocol(_)
+        | sqlx::Error::PoolTimedOut
+        | sqlx::Error::PoolClosed
+        | sqlx::Error::WorkerCrashed => true,
+        _ => false,
+    }
+}
+
+/// Says what was being tried when a statement failed.
+pub(super) trait Doing<T> {
+    /// Wraps the failure: "could not {doing}".
+    fn doing(self, doing: &'static str) -> Result<T, DatabaseError>;
+}
+
+impl<T> Doing<T> for Result<T, sqlx::Error> {
+    fn doing(self, doing: &'static str) -> Result<T, DatabaseError> {
+        self.map_err(|source| DatabaseError::Failed { doing, source })
+    }
+}

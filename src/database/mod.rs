@@ -1,0 +1,38 @@
+//! ALL SQL: the only folder that knows sqlx, and the only one with SQL in it.
+//!
+//! Functions that take a connection compose into the transaction of their caller; methods of
+//! [`Database`] are whole steps. No transaction ever leaves this folder, but for the prepared
+//! commit of a micro-batch, whose owner is a long-lived task.
+//!
+//! Invariants:
+//! * `seq` order is commit order ([`append`](Database::append)).
+//! * One commit per query and batch id ([`checkpoint`](Database::checkpoint_prepare)).
+//! * Reports read everything in one snapshot ([`recount`](Database::reconciliation_snapshot)).
+//!
+//! Absent on purpose: a clock. Times come from Postgres or as parameters.
+
+mod append;
+mod checkpoint;
+mod connect;
+mod dropped_events;
+mod error;
+mod partitions;
+mod progress;
+mod queries;
+mod query_status;
+mod raw_log;
+mod recount;
+mod values;
+mod windows;
+
+pub use append::{AppendRequest, Appended};
+pub use checkpoint::PreparedCommit;
+pub use connect::{Database, PoolSizes};
+pub use dropped_events::{DroppedEvent, DroppedSelection};
+pub use error::DatabaseError;
+pub use partitions::LogRoom;
+pub use progress::{BatchDurations, CommittedProgress, ProgressCursor, ProgressEntry};
+pub use queries::{QueryPut, StoredQuery};
+pub use query_status::QueryFigures;
+pub use recount::{ReconciliationSnapshot, Recount, RecountRange};
+pub use windows::{WindowRow, WindowSelection};

@@ -1,0 +1,254 @@
+//! Progress entries: one per micro-batch, kept for good.
+
+use chrono::{DateTime, Utc};
+use sqlx::{PgConnection, Postgres, QueryBuilder};
+
+use super::error::Doing;
+use super::values::{count_to_sql, unreadable, watermark_from_sql, watermark_to_sql};
+use super::{Database, DatabaseError};
+use crate::domain::{BatchId, EventTime, QueryName, Seq, Watermark};
+use crate::engine::{EventTimeRange, Outcome};
+
+/// How long the parts of a micro-batch took, in microseconds.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct BatchDurations {
+    /// Reading events from the raw log.
+    pub read_us: i64,
+    /// The engine.
+    pub compute_us: i64,
+    /// Writing everything the batch did, up to but not including the commit itself.
+    pub commit_us: i64,
+    /// All of it.
+    pub total_us: i64,
+}
+
+/// What one micro-batch reports.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ProgressEntry {
+    /// Which batch.
+    pub batch_id: BatchId,
+    /// Events that passed the filter.
+    pub events_in: i64,
+    /// Events that missed at least one window.
+    pub late_events: i64,
+    /// Events dropped as duplicates.
+    pub duplicates: i64,
+    /// `W(n-1)`, which judged lateness.
+    pub late_watermark: Watermark,
+    /// `W(n)`, which closed windows.
+    pub watermark: Watermark,
+    /// The events' times; nothing in a batch without data.
+    pub event_time: Option<EventTimeRange>,
+    /// Output rows written.
+    pub rows_written: i64,
+    /// Windows open afterwards.
+    pub state_windows: i64,
+    /// Windows changed.
+    pub state_updated: i64,
+    /// Windows closed.
+    pub state_removed: i64,
+    /// The batch read what stands after this …
+    pub position_from: Seq,
+    /// … up to and including this.
+    pub position_to: Seq,
+    /// How long it took.
+    pub durations: BatchDurations,
+}
+
+impl ProgressEntry {
+    /// The entry of a batch that read `position_from < seq <= position_to`.
+    pub fn of(
+        batch_id: BatchId,
+        outcome: &Outcome,
+        (position_from, position_to): (Seq, Seq),
+        durations: BatchDurations,
+    ) -> Self {
+        let length = |count: usize| i64::try_from(count).unwrap_or(i64::MAX);
+        Self {
+            batch_id,
+            events_in: count_to_sql(outcome.events_in),
+            late_events: count_to_sql(outcome.late_events),
+            duplicates: 0,
+            late_watermark: outcome.late_watermark,
+            watermark: outcome.watermark,
+            event_time: outcome.event_time,
+            rows_written: length(outcome.rows.len()),
+            state_windows: count_to_sql(outcome.windows_open),
+            state_updated: count_to_sql(outcome.windows_updated),
+            state_removed: length(outcome.state_removed.len()),
+            position_from,
+            position_to,
+            durations,
+        }
+    }
+
+    /// What closed the windows that the batch closed; nothing when it closed none.
+    pub fn closed_by(&self) -> Option<&'static str> {
+        (self.state_removed > 0).then_some("watermark")
+    }
+}
+
+/// A progress entry as it was committed.
+#[derive(Debug, Clone)]
+pub struct CommittedProgress {
+    /// Whose.
+    pub query: QueryName,
+    /// When, by the database's clock.
+    pub timestamp: DateTime<Utc>,
+    /// What.
+    pub entry: ProgressEntry,
+}
+
+/// Adds an entry inside the batch's transaction; returns its timestamp.
+pub(super) async fn progress_insert(
+    conn: &mut PgConnection,
+    query_id: i64,
+    entry: &ProgressEntry,
+) -> Result<DateTime<Utc>, DatabaseError> {
+    let time =
+        |of: fn(&EventTimeRange) -> EventTime| entry.event_time.map(|range| of(&range).to_utc());
+    sqlx::query_scalar(
+        "insert into progress (query_id, batch_id, events_in, late_events, duplicates, late_watermark,
+             watermark, event_time_min, event_time_max, event_time_avg, rows_written, state_windows,
+             state_updated, state_removed, position_from, position_to, read_us, compute_us, commit_us,
+             total_us, closed_by)
+         values ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17, $18, $19,
+             $20, $21)
+         returning \"timestamp\"",
+    )
+    .bind(query_id)
+    .bind(entry.batch_id.get())
+    .bind(entry.events_in)
+    .bind(entry.late_events)
+    .bind(entry.duplicates)
+    .bind(watermark_to_sql(entry.late_watermark))
+    .bind(watermark_to_sql(entry.watermark))
+    .bind(time(|range| range.min))
+    .bind(time(|range| range.max))
+    .bind(time(|range| range.avg))
+    .bind(entry.rows_written)
+    .bind(entry.state_windows)
+    .bind(entry.state_updated)
+    .bind(entry.state_removed)
+    .bind(entry.position_from.get())
+    .bind(entry.position_to.get())
+    .bind(entry.durations.read_us)
+    .bind(entry.durations.compute_us)
+    .bind(entry.durations.commit_us)
+    .bind(entry.durations.total_us)
+    .bind(entry.closed_by())
+    .fetch_one(conn)
+    .await
+    .doing("write a progress entry")
+}
+
+#[derive(Debug, sqlx::FromRow)]
+struct ProgressColumns {
+    name: String,
+    batch_id: i64,
+    timestamp: DateTime<Utc>,
+    events_in: i64,
+    late_events: i64,
+    duplicates: i64,
+    late_watermark: DateTime<Utc>,
+    watermark: DateTime<Utc>,
+    event_time_min: Option<DateTime<Utc>>,
+    event_time_max: Option<DateTime<Utc>>,
+    event_time_avg: Option<DateTime<Utc>>,
+    rows_written: i64,
+    state_windows: i64,
+    state_updated: i64,
+    state_removed: i64,
+    position_from: i64,
+    position_to: i64,
+    #[sqlx(flatten)]
+    durations: DurationColumns,
+}
+
+#[derive(Debug, sqlx::FromRow)]
+struct DurationColumns {
+    read_us: i64,
+    compute_us: i64,
+    commit_us: i64,
+    total_us: i64,
+}
+
+impl ProgressColumns {
+    fn read(self) -> Result<CommittedProgress, DatabaseError> {
+        let event_time = match (self.event_time_min, self.event_time_max, self.event_time_avg) {
+            (Some(min), Some(max), Some(avg)) => Some(EventTimeRange {
+                min: EventTime::from_utc(min),
+                max: EventTime::from_utc(max),
+                avg: EventTime::from_utc(avg),
+            }),
+            _ => None,
+        };
+        let DurationColumns { read_us, compute_us, commit_us, total_us } = self.durations;
+        let entry = ProgressEntry {
+            batch_id: BatchId::new(self.batch_id),
+            events_in: self.events_in,
+            late_events: self.late_events,
+            duplicates: self.duplicates,
+            late_watermark: watermark_from_sql(self.late_watermark),
+            watermark: watermark_from_sql(self.watermark),
+            event_time,
+            rows_written: self.rows_written,
+            state_windows: self.state_windows,
+            state_updated: self.state_updated,
+            state_removed: self.state_removed,
+            position_from: Seq::new(self.position_from),
+            position_to: Seq::new(self.position_to),
+            durations: BatchDurations { read_us, compute_us, commit_us, total_us },
+        };
+        let query = self.name.parse().map_err(|error| unreadable("name of a query", error))?;
+        Ok(CommittedProgress { query, timestamp: self.timestamp, entry })
+    }
+}
+
+/// Where a page of progress entries goes on: after this one, towards older ones.
+#[derive(Debug, Clone)]
+pub struct ProgressCursor {
+    /// When the last entry of the page before was written.
+    pub timestamp: DateTime<Utc>,
+    /// Whose it was.
+    pub query: QueryName,
+    /// Which it was.
+    pub batch_id: BatchId,
+}
+
+impl Database {
+    /// Up to `limit` entries, newest first: of one query or of all, after `cursor`.
+    ///
+    /// # Errors
+    /// [`DatabaseError::Failed`] or [`DatabaseError::Unreadable`].
+    pub async fn progress(
+        &self,
+        query: Option<&QueryName>,
+        cursor: Option<&ProgressCursor>,
+        limit: u32,
+    ) -> Result<Vec<CommittedProgress>, DatabaseError> {
+        let mut select = QueryBuilder::<Postgres>::new(
+            "select queries.name, progress.* from progress join queries using (query_id) where true",
+        );
+        if let Some(query) = query {
+            select.push(" and queries.name = ").push_bind(query.as_str());
+        }
+        if let Some(cursor) = cursor {
+            if query.is_some() {
+                select.push(" and batch_id < ").push_bind(cursor.batch_id.get());
+            } else {
+                select.push(" and (\"timestamp\", queries.name, batch_id) < (");
+                select.push_bind(cursor.timestamp).push(", ").push_bind(cursor.query.as_str());
+                select.push(", ").push_bind(cursor.batch_id.get()).push(")");
+            }
+        }
+        select.push(match query {
+            Some(_) => " order by batch_id desc limit ",
+            None => " order by \"timestamp\" desc, queries.name desc, batch_id desc limit ",
+        });
+        select.push_bind(i64::from(limit));
+        let columns: Vec<ProgressColumns> =
+            select.build_query_as().fetch_all(&self.reads).await.doing("read progress")?;
+        columns.into_iter().map(ProgressColumns::read).collect()
+    }
+}

@@ -1,0 +1,305 @@
+//! Queries: their rules, and where each stands.
+
+use chrono::{DateTime, Utc};
+use sqlx::types::Json;
+use sqlx::{PgConnection, Postgres, QueryBuilder};
+
+use super::error::Doing;
+use super::values::{unreadable, watermark_from_sql};
+use super::{Database, DatabaseError};
+use crate::domain::{
+    BatchId, EventTime, OutputMode, QueryName, QuerySpec, QuerySpecText, Seq, Start, Watermark,
+};
+
+/// A query's row: its rule and its whole progress.
+#[derive(Debug, Clone)]
+pub struct StoredQuery {
+    /// The database's own number for it; a new one when a query is deleted and created again.
+    pub query_id: i64,
+    /// Its name.
+    pub name: QueryName,
+    /// Its rule.
+    pub spec: QuerySpec,
+    /// Whether it shall not run.
+    pub paused: bool,
+    /// Why its last attempt failed, if it did.
+    pub error: Option<String>,
+    /// Raised by whoever changes the query from outside.
+    pub epoch: i64,
+    /// It counts what stands after this.
+    pub start_seq: Seq,
+    /// It has read everything up to this.
+    pub position: Seq,
+    /// The number of its next micro-batch.
+    pub next_batch_id: BatchId,
+    /// `W(n)` of its last batch.
+    pub watermark: Watermark,
+    /// `W(n+1)`.
+    pub next_watermark: Watermark,
+    /// The newest event time that it has seen.
+    pub newest_event_time: Option<EventTime>,
+}
+
+impl StoredQuery {
+    /// The number of the last micro-batch, if there was one.
+    pub fn last_batch_id(&self) -> Option<BatchId> {
+        (self.next_batch_id > BatchId::FIRST).then(|| BatchId::new(self.next_batch_id.get() - 1))
+    }
+
+    /// Whether a batch without data is due once the log has nothing more.
+    pub fn owes_batch_without_data(&self) -> bool {
+        self.spec.output_mode != OutputMode::Complete && self.next_watermark > self.watermark
+    }
+}
+
+const COLUMNS: &str = "query_id, name, spec, status, error, epoch, start_seq, position, next_batch_id, watermark, \
+     next_watermark, newest_event_time";
+
+#[derive(Debug, sqlx::FromRow)]
+pub(super) struct QueryColumns {
+    query_id: i64,
+    name: String,
+    spec: Json<QuerySpecText>,
+    status: String,
+    error: Option<String>,
+    epoch: i64,
+    start_seq: i64,
+    position: i64,
+    next_batch_id: i64,
+    watermark: DateTime<Utc>,
+    next_watermark: DateTime<Utc>,
+    newest_event_time: Option<DateTime<Utc>>,
+}
+
+impl QueryColumns {
+    fn read(self) -> Result<StoredQuery, DatabaseError> {
+        let faults = |faults: Vec<crate::domain::Fault>| {
+            let details: Vec<String> =
+                faults.iter().map(|fault| format!("{} {}", fault.pointer, fault.detail)).collect();
+            unreadable("rule of a query", details.join("; "))
+        };
+        Ok(StoredQuery {
+            query_id: self.query_id,
+            name: self.name.parse().map_err(|error| unreadable("name of a query", error))?,
+            spec: self.spec.0.try_into().map_err(faults)?,
+            paused: self.status == "paused",
+            error: self.error,
+            epoch: self.epoch,
+            start_seq: Seq::new(self.start_seq),
+            position: Seq::new(self.position),
+            next_batch_id: BatchId::new(self.next_batch_id),
+            watermark: watermark_from_sql(self.watermark),
+            next_watermark: watermark_from_sql(self.next_watermark),
+            newest_event_time: self.newest_event_time.map(EventTime::from_utc),
+        })
+    }
+}
+
+/// Reads one query inside the caller's transaction.
+pub(super) async fn find(
+    conn: &mut PgConnection,
+    name: &QueryName,
+    lock: bool,
+) -> Result<StoredQuery, DatabaseError> {
+    let mut select = QueryBuilder::<Postgres>::new("select ");
+    select.push(COLUMNS).push(" from queries where name = ").push_bind(name.as_str());
+    if lock {
+        select.push(" for update");
+    }
+    let columns: Option<QueryColumns> =
+        select.build_query_as().fetch_optional(conn).await.doing("read a query")?;
+    columns.ok_or_else(|| DatabaseError::NoSuchQuery(name.clone()))?.read()
+}
+
+/// What a PUT did.
+#[derive(Debug, Clone)]
+pub enum QueryPut {
+    /// There was none of that name.
+    Created,
+    /// It was there and has the new rule now, or had it already.
+    Changed,
+    /// It was there, and the new rule would make it another query.
+    Refused(Vec<crate::domain::Fault>),
+}
+
+impl Database {
+    /// Creates the query, or changes of it what may change.
+    ///
+    /// # Errors
+    /// [`DatabaseError::Failed`].
+    pub async fn query_put(
+        &self,
+        name: &QueryName,
+        spec: &QuerySpec,
+    ) -> Result<QueryPut, DatabaseError> {
+        let mut transaction = self.engine.begin().await.doing("begin a change of a query")?;
+        if query_insert(&mut transaction, name, spec).await? {
+            transaction.commit().await.doing("create a query")?;
+            return Ok(QueryPut::Created);
+        }
+        let stored = find(&mut transaction, name, true).await?;
+        let faults = stored.spec.faults_of_change(spec);
+        if !faults.is_empty() {
+            return Ok(QueryPut::Refused(faults));
+        }
+        let spec = QuerySpec { start: stored.spec.start, ..spec.clone() };
+        sqlx::query("update queries set spec = $2, epoch = epoch + 1 where query_id = $1")
+            .bind(stored.query_id)
+            .bind(Json(QuerySpecText::from(&spec)))
+            .execute(&mut *transaction)
+            .await
+            .doing("change a query")?;
+        transaction.commit().await.doing("change a query")?;
+        Ok(QueryPut::Changed)
+    }
+
+    /// One query.
+    ///
+    /// # Errors
+    /// [`DatabaseError::NoSuchQuery`], [`DatabaseError::Unreadable`] or [`DatabaseError::Failed`].
+    pub async fn query(&self, name: &QueryName) -> Result<StoredQuery, DatabaseError> {
+        let mut conn = self.reads.acquire().await.doing("reach the database")?;
+        find(&mut conn, name, false).await
+    }
+
+    /// Up to `limit` queries whose names come after `after`, by name.
+    ///
+    /// # Errors
+    /// [`DatabaseError::Failed`] or [`DatabaseError::Unreadable`].
+    pub async fn queries(
+        &self,
+        after: Option<&QueryName>,
+        limit: u32,
+    ) -> Result<Vec<StoredQuery>, DatabaseError> {
+        let mut select = QueryBuilder::<Postgres>::new("select ");
+        select.push(COLUMNS).push(" from queries where name > ");
+        select.push_bind(after.map_or("", QueryName::as_str));
+        select.push(" order by name limit ").push_bind(i64::from(limit));
+        let columns: Vec<QueryColumns> =
+            select.build_query_as().fetch_all(&self.reads).await.doing("list queries")?;
+        columns.into_iter().map(QueryColumns::read).collect()
+    }
+
+    /// The names of all queries and the epoch each is in; nothing else of them is read, so one
+    /// that is damaged does not hide the others.
+    ///
+    /// # Errors
+    /// [`DatabaseError::Failed`].
+    pub async fn query_epochs(&self) -> Result<Vec<(QueryName, i64)>, DatabaseError> {
+        let rows: Vec<(String, i64)> =
+            sqlx::query_as("select name, epoch from queries order by name")
+                .fetch_all(&self.engine)
+                .await
+                .doing("list queries")?;
+        rows.into_iter()
+            .map(|(name, epoch)| {
+                let name = name.parse().map_err(|error| unreadable("name of a query", error))?;
+                Ok((name, epoch))
+            })
+            .collect()
+    }
+
+    /// Pauses or resumes a query. A batch that is running when it is paused cannot commit any more.
+    ///
+    /// # Errors
+    /// [`DatabaseError::NoSuchQuery`] or [`DatabaseError::Failed`].
+    pub async fn query_pause(&self, name: &QueryName, paused: bool) -> Result<(), DatabaseError> {
+        let status = if paused { "paused" } else { "running" };
+        let done = sqlx::query(
+            "update queries set status = $2, error = null, epoch = epoch + 1 where name = $1",
+        )
+        .bind(name.as_str())
+        .bind(status)
+        .execute(&self.engine)
+        .await
+        .doing("pause or resume a query")?;
+        if done.rows_affected() == 0 {
+            Err(DatabaseError::NoSuchQuery(name.clone()))
+        } else {
+            Ok(())
+        }
+    }
+
+    /// Starts a query over from where it started: its rows, state, ledger and progress are removed.
+    ///
+    /// # Errors
+    /// [`DatabaseError::NoSuchQuery`] or [`DatabaseError::Failed`].
+    pub async fn query_reset(&self, name: &QueryName) -> Result<(), DatabaseError> {
+        let mut transaction = self.engine.begin().await.doing("begin a reset")?;
+        let query_id: Option<i64> = sqlx::query_scalar(
+            "update queries set epoch = epoch + 1, position = start_seq, next_batch_id = 0, error = null,
+                 watermark = 'epoch', next_watermark = 'epoch', newest_event_time = null
+             where name = $1 returning query_id",
+        )
+        .bind(name.as_str())
+        .fetch_optional(&mut *transaction)
+        .await
+        .doing("reset a query")?;
+        let query_id = query_id.ok_or_else(|| DatabaseError::NoSuchQuery(name.clone()))?;
+        for delete in [
+            "delete from window_state where query_id = $1",
+            "delete from window_rows where query_id = $1",
+            "delete from dropped_events where query_id = $1",
+            "delete from progress where query_id = $1",
+        ] {
+            sqlx::query(delete)
+                .bind(query_id)
+                .execute(&mut *transaction)
+                .await
+                .doing("reset a query")?;
+        }
+        transaction.commit().await.doing("commit a reset")
+    }
+
+    /// Deletes a query and everything it wrote; the raw log stays.
+    ///
+    /// # Errors
+    /// [`DatabaseError::NoSuchQuery`] or [`DatabaseError::Failed`].
+    pub async fn query_delete(&self, name: &QueryName) -> Result<(), DatabaseError> {
+        let done = sqlx::query("delete from queries where name = $1")
+            .bind(name.as_str())
+            .execute(&self.engine)
+            .await
+            .doing("delete a query")?;
+        if done.rows_affected() == 0 {
+            Err(DatabaseError::NoSuchQuery(name.clone()))
+        } else {
+            Ok(())
+        }
+    }
+
+    /// Notes why a query's last attempt failed, for everybody who asks after it.
+    ///
+    /// # Errors
+    /// [`DatabaseError::Failed`].
+    pub async fn query_failed(&self, name: &QueryName, error: &str) -> Result<(), DatabaseError> {
+        sqlx::query("update queries set error = $2 where name = $1")
+            .bind(name.as_str())
+            .bind(error)
+            .execute(&self.engine)
+            .await
+            .doing("note a query's failure")?;
+        Ok(())
+    }
+}
+
+/// Inserts a query unless its name is taken; says whether it did.
+pub(super) async fn query_insert(
+    conn: &mut PgConnection,
+    name: &QueryName,
+    spec: &QuerySpec,
+) -> Result<bool, DatabaseError> {
+    let done = sqlx::query(
+        "insert into queries (name, spec, start_seq, position)
+         select $1, $2, start.seq, start.seq
+         from (select case when $3 then coalesce((select max(seq) from raw_events), 0) else 0 end as seq) start
+         on conflict (name) do nothing",
+    )
+    .bind(name.as_str())
+    .bind(Json(QuerySpecText::from(spec)))
+    .bind(spec.start == Start::Latest)
+    .execute(conn)
+    .await
+    .doing("create a query")?;
+    Ok(done.rows_affected() == 1)
+}

@@ -1,0 +1,119 @@
+//! Between the words of the domain and the columns of Postgres.
+
+use std::fmt::Display;
+
+use chrono::{DateTime, Utc};
+use rust_decimal::Decimal;
+
+use super::DatabaseError;
+use crate::domain::{Amount, EventTime, GroupKey, Revenue, Totals, Watermark, Window, WindowKey};
+
+/// Decimals of every money column.
+const MONEY_SCALE: u32 = 4;
+
+/// An error for a column that does not hold what it must.
+pub(super) fn unreadable(what: &'static str, detail: impl Display) -> DatabaseError {
+    DatabaseError::Unreadable { what, detail: detail.to_string() }
+}
+
+/// An amount as `numeric(18, 4)`.
+pub(super) fn amount_to_sql(amount: Amount) -> Decimal {
+    Decimal::new(amount.as_ten_thousandths(), MONEY_SCALE)
+}
+
+/// An amount from `numeric(18, 4)`.
+pub(super) fn amount_from_sql(number: Decimal) -> Result<Amount, DatabaseError> {
+    i64::try_from(ten_thousandths(number))
+        .ok()
+        .and_then(Amount::from_ten_thousandths)
+        .ok_or_else(|| unreadable("amount", number))
+}
+
+/// A sum as `numeric(38, 4)`.
+pub(super) fn revenue_to_sql(revenue: Revenue) -> Result<Decimal, DatabaseError> {
+    Decimal::try_from_i128_with_scale(revenue.as_ten_thousandths(), MONEY_SCALE)
+        .map_err(|error| unreadable("revenue", error))
+}
+
+/// A sum from `numeric`.
+pub(super) fn revenue_from_sql(number: Decimal) -> Revenue {
+    Revenue::from_ten_thousandths(ten_thousandths(number))
+}
+
+fn ten_thousandths(mut number: Decimal) -> i128 {
+    number.rescale(MONEY_SCALE);
+    number.mantissa()
+}
+
+/// A watermark as `timestamptz(3)`.
+pub(super) fn watermark_to_sql(watermark: Watermark) -> DateTime<Utc> {
+    watermark.as_event_time().to_utc()
+}
+
+/// A watermark from `timestamptz(3)`.
+pub(super) fn watermark_from_sql(time: DateTime<Utc>) -> Watermark {
+    Watermark::from_millis(time.timestamp_millis())
+}
+
+/// Group-by values as a JSON array, always written the same way so that equal keys are equal texts.
+pub(super) fn group_to_sql(group: &GroupKey) -> String {
+    serde_json::Value::from(group.0.clone()).to_string()
+}
+
+/// Group-by values from their JSON array.
+pub(super) fn group_from_sql(text: &str) -> Result<GroupKey, DatabaseError> {
+    serde_json::from_str(text).map(GroupKey).map_err(|error| unreadable("group key", error))
+}
+
+/// A count for `bigint`.
+pub(super) fn count_to_sql(count: u64) -> i64 {
+    i64::try_from(count).unwrap_or(i64::MAX)
+}
+
+/// The columns that every table of windows has.
+#[derive(Debug, sqlx::FromRow)]
+pub(super) struct WindowColumns {
+    pub(super) window_start: DateTime<Utc>,
+    pub(super) window_end: DateTime<Utc>,
+    pub(super) currency: String,
+    pub(super) group_keys: String,
+    pub(super) orders: i64,
+    pub(super) revenue: Decimal,
+}
+
+impl WindowColumns {
+    /// The key and totals that these columns hold.
+    pub(super) fn read(&self) -> Result<(WindowKey, Totals), DatabaseError> {
+        let window = Window {
+            start: EventTime::from_utc(self.window_start),
+            end: EventTime::from_utc(self.window_end),
+        };
+        let currency = self.currency.parse().map_err(|error| unreadable("currency", error))?;
+        let group = group_from_sql(&self.group_keys)?;
+        let totals = Totals { orders: self.orders, revenue: revenue_from_sql(self.revenue) };
+        Ok((WindowKey { window, currency, group }, totals))
+    }
+}
+
+/// The key columns of many windows, side by side for `unnest`.
+#[derive(Debug, Default)]
+pub(super) struct WindowKeyArrays {
+    pub(super) starts: Vec<DateTime<Utc>>,
+    pub(super) ends: Vec<DateTime<Utc>>,
+    pub(super) currencies: Vec<&'static str>,
+    pub(super) groups: Vec<String>,
+}
+
+impl WindowKeyArrays {
+    /// The columns of `keys`.
+    pub(super) fn of<'key>(keys: impl IntoIterator<Item = &'key WindowKey>) -> Self {
+        let mut arrays = Self::default();
+        for key in keys {
+            arrays.starts.push(key.window.start.to_utc());
+            arrays.ends.push(key.window.end.to_utc());
+            arrays.currencies.push(key.currency.code());
+            arrays.groups.push(group_to_sql(&key.group));
+        }
+        arrays
+    }
+}
