@@ -1,3 +1,4 @@
 //! Tillmark.
 pub mod domain;
+pub mod embedded;
 pub mod engine;
