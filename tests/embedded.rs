@@ -1,5 +1,7 @@
 //! The private Postgres, started and stopped for real. Needs the server programs, as `make test` installs them.
 
+#![allow(clippy::unwrap_used, reason = "a test that panics says where")]
+
 use std::fs::{self, Permissions};
 use std::io::{BufRead, BufReader, Write};
 use std::os::unix::fs::{MetadataExt, PermissionsExt};
