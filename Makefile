@@ -1,0 +1,25 @@
+# The commands of this repository; each first installs what it misses.
+#   make run    builds and starts Tillmark; ARGS="…" is passed on, e.g. ARGS="serve --listen 127.0.0.1:9000"
+#   make test   every test
+#   make lint   formatting, lints, documentation, dependencies
+
+ARGS ?= serve
+export PATH := $(PATH):$(HOME)/.cargo/bin
+
+.PHONY: run test lint
+
+run:
+	@scripts/install
+	cargo run --release --locked -- $(ARGS)
+
+test:
+	@scripts/install
+	cargo test --locked
+
+lint:
+	@scripts/install --with-lint-tools
+	cargo fmt --check
+	cargo clippy --locked --all-targets -- -D warnings
+	RUSTDOCFLAGS="-D warnings" cargo doc --locked --no-deps
+	cargo deny --locked check bans licenses sources
+	@scripts/check-advisories

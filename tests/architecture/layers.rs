@@ -1,0 +1,147 @@
+//! The layering table, as data. What is not in it is not allowed.
+
+/// What a module may name beside std and itself. The row with the longest fitting path counts.
+pub(crate) struct Layer {
+    pub(crate) path: &'static str,
+    pub(crate) modules: &'static [&'static str],
+    pub(crate) crates: &'static [&'static str],
+}
+
+const fn layer(
+    path: &'static str,
+    modules: &'static [&'static str],
+    crates: &'static [&'static str],
+) -> Layer {
+    Layer { path, modules, crates }
+}
+
+/// Everything of ours, for the files that put the service together.
+pub(crate) const ALL: &[&str] = &[
+    "domain",
+    "engine",
+    "intake",
+    "database",
+    "pipeline",
+    "finance",
+    "http",
+    "embedded",
+    "config",
+    "clock",
+    "telemetry",
+    "app",
+    "demo",
+];
+/// Every crate but those that have one home: sqlx, axum, utoipa.
+const TOP_CRATES: &[&str] = &[
+    "anyhow",
+    "chrono",
+    "clap",
+    "serde",
+    "serde_json",
+    "thiserror",
+    "tokio",
+    "tokio_util",
+    "tracing",
+    "hyper",
+    "hyper_util",
+    "tower",
+];
+const DATABASE_CRATES: &[&str] =
+    &["sqlx", "chrono", "rust_decimal", "serde", "serde_json", "thiserror", "futures_util"];
+
+/// The layering table, lowest first.
+pub(crate) const LAYERS: &[Layer] = &[
+    layer(
+        "domain",
+        &[],
+        &["chrono", "iso_currency", "rust_decimal", "serde", "serde_json", "thiserror"],
+    ),
+    layer("engine", &["domain"], &["thiserror"]),
+    layer("intake", &["domain"], &["base64", "chrono", "serde", "serde_json", "sha2", "thiserror"]),
+    layer(
+        "intake/group_commit",
+        &["domain", "database"],
+        &["thiserror", "tokio", "tokio_util", "tracing"],
+    ),
+    layer("database", &["domain", "engine"], DATABASE_CRATES),
+    layer("database/connect", &["domain"], &["sqlx", "thiserror", "tokio", "tracing"]),
+    layer(
+        "pipeline",
+        &["domain", "engine", "database", "clock"],
+        &["thiserror", "tokio", "tokio_util", "tracing"],
+    ),
+    layer("finance", &["domain", "database"], &["chrono", "serde", "thiserror"]),
+    layer(
+        "finance/delay_advice",
+        &["domain", "database", "engine"],
+        &["chrono", "serde", "thiserror"],
+    ),
+    layer(
+        "http",
+        &["domain", "intake", "database", "pipeline", "finance", "clock"],
+        &[
+            "axum",
+            "base64",
+            "chrono",
+            "hyper",
+            "hyper_util",
+            "serde",
+            "serde_json",
+            "thiserror",
+            "tokio",
+            "tokio_util",
+            "tower",
+            "tower_http",
+            "tracing",
+            "utoipa",
+            "utoipa_axum",
+            "utoipa_swagger_ui",
+        ],
+    ),
+    layer("embedded", &[], &["rustix", "thiserror", "tracing"]),
+    layer("config", &["domain", "embedded"], &["clap", "thiserror"]),
+    layer("clock", &["domain"], &["chrono", "tokio"]),
+    layer("telemetry", &["config"], &["thiserror", "tracing", "tracing_subscriber"]),
+    layer("app", ALL, TOP_CRATES),
+    layer("demo", ALL, TOP_CRATES),
+    layer("lib", ALL, &[]),
+    layer("main", ALL, &["anyhow", "clap", "tillmark", "tokio", "tracing"]),
+];
+
+/// Words that only the named module may use, and why.
+pub(crate) const ONE_HOME: &[(&str, &[&str], &str)] = &[
+    ("http", &["StatusCode"], "status codes are decided in http"),
+    ("clock", &["SystemTime::now", "Instant::now", "Utc::now", "Local::now"], "time is passed in"),
+    (
+        "config",
+        &[
+            "env::var",
+            "env::vars",
+            "env::var_os",
+            "env::vars_os",
+            "env::set_var",
+            "env::remove_var",
+            "env::temp_dir",
+            "env::home_dir",
+            "env::current_dir",
+        ],
+        "the environment is read in config",
+    ),
+];
+
+/// Words that the named module may not use, and why.
+pub(crate) const NEVER: &[(&str, &[&str], &str)] = &[
+    ("engine", &["HashMap", "HashSet"], "their order would reach the outcome"),
+    (
+        "engine",
+        &["async", "SystemTime", "Instant", "env", "fs", "net", "println", "eprintln"],
+        "the engine is pure",
+    ),
+    (
+        "domain",
+        &["async", "SystemTime", "Instant", "env", "fs", "net"],
+        "a value has no surroundings",
+    ),
+    ("database", &["engine::step"], "only the pipeline takes a step"),
+    ("http", &["database::checkpoint"], "a request never moves a query"),
+];
