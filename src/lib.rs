@@ -3,3 +3,6 @@ pub mod database;
 pub mod domain;
 pub mod embedded;
 pub mod engine;
+pub mod finance;
+pub mod intake;
+pub mod pipeline;

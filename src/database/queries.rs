@@ -46,6 +46,13 @@ impl StoredQuery {
         (self.next_batch_id > BatchId::FIRST).then(|| BatchId::new(self.next_batch_id.get() - 1))
     }
 
+    /// Every window that ends by this moment is final; nothing while none is, and in complete mode,
+    /// where none ever is.
+    pub fn complete_through(&self) -> Option<EventTime> {
+        let closes = self.spec.output_mode != OutputMode::Complete;
+        closes.then(|| self.spec.window.complete_through(self.watermark)).flatten()
+    }
+
     /// Whether a batch without data is due once the log has nothing more.
     pub fn owes_batch_without_data(&self) -> bool {
         self.spec.output_mode != OutputMode::Complete && self.next_watermark > self.watermark

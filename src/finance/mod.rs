@@ -1,0 +1,6 @@
+//! Finance: what must add up, and why it may not yet.
+//!
+//! `reconcile` holds the stream against a recount of the raw log. It uses nothing of the engine: a
+//! recount by the same code would prove nothing.
+
+pub mod reconcile;

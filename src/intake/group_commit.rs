@@ -1,0 +1,224 @@
+//! Group commit: whatever many requests are waiting to store becomes one transaction.
+//!
+//! Handlers hand validated events to a bounded queue and wait. One long-lived task per process
+//! takes everything that is waiting, commits it as soon as the commit before is done (no timer:
+//! an idle service commits at once), and only then answers. So:
+//! * an answer that says "accepted" follows the commit;
+//! * a client that goes away cancels nothing;
+//! * memory is bounded: what does not fit into the queue is refused at once.
+
+use std::sync::Arc;
+
+use tokio::sync::{OwnedSemaphorePermit, Semaphore, mpsc, oneshot, watch};
+use tokio::task::JoinHandle;
+use tracing::{debug, error};
+
+use crate::database::{AppendRequest, Appended, Database, DatabaseError, LogRoom};
+use crate::domain::{IdentifiedEvent, Seq};
+
+/// Bounds of the queue between requests and the writer.
+#[derive(Debug, Clone, Copy)]
+pub struct IntakeSettings {
+    /// The most events that may wait.
+    pub queue_events_max: u32,
+    /// The most bytes of request bodies that may wait.
+    pub queue_bytes_max: u32,
+    /// The most events of one commit; a single request may have more.
+    pub commit_events_max: usize,
+}
+
+/// Why a request's events were not stored, or may not have been.
+#[derive(Debug, Clone, thiserror::Error)]
+pub enum IntakeError {
+    /// The queue is full; nothing was stored.
+    #[error("the queue of events waiting to be stored is full")]
+    QueueFull,
+    /// The service is stopping; nothing was stored.
+    #[error("the service is stopping")]
+    Stopping,
+    /// The commit failed; whether it happened is not known. Posting the same events is safe.
+    #[error("the outcome of storing the events is not known")]
+    Unknown(#[source] Arc<DatabaseError>),
+    /// Postgres refused these events, though they passed every check; nothing was stored.
+    #[error("the database refused the events")]
+    Refused(#[source] Arc<DatabaseError>),
+}
+
+type Answer = Result<Vec<Appended>, IntakeError>;
+
+/// A request in the queue. Its permits are given back when it is answered and dropped.
+#[derive(Debug)]
+struct Waiting {
+    request: AppendRequest,
+    answer: oneshot::Sender<Answer>,
+    _room: (OwnedSemaphorePermit, OwnedSemaphorePermit),
+}
+
+/// The way to the writer. Cheap to clone.
+#[derive(Debug, Clone)]
+pub struct Intake {
+    queue: mpsc::Sender<Waiting>,
+    events_room: Arc<Semaphore>,
+    bytes_room: Arc<Semaphore>,
+}
+
+impl Intake {
+    /// Starts the writer. `appended` is told the newest position after each commit. The task ends
+    /// once every clone of the handle is gone and the queue is empty.
+    pub fn start(
+        database: Database,
+        settings: IntakeSettings,
+        appended: watch::Sender<Seq>,
+    ) -> (Self, JoinHandle<()>) {
+        let events_max = usize::try_from(settings.queue_events_max).unwrap_or(usize::MAX);
+        let bytes_max = usize::try_from(settings.queue_bytes_max).unwrap_or(usize::MAX);
+        let (queue, waiting) = mpsc::channel(events_max);
+        let writer = Writer {
+            database,
+            waiting,
+            commit_events_max: settings.commit_events_max,
+            room: LogRoom::default(),
+            appended,
+        };
+        let intake = Self {
+            queue,
+            events_room: Arc::new(Semaphore::new(events_max)),
+            bytes_room: Arc::new(Semaphore::new(bytes_max)),
+        };
+        (intake, tokio::spawn(writer.run()))
+    }
+
+    /// Stores the events of one request, `bytes` long as it was posted, in one atomic step, and
+    /// returns what became of each, in their order.
+    ///
+    /// # Errors
+    /// [`IntakeError`]; after [`IntakeError::Unknown`] the events may or may not be stored.
+    pub async fn append(
+        &self,
+        events: Vec<IdentifiedEvent>,
+        bytes: usize,
+        all_or_nothing: bool,
+    ) -> Answer {
+        if events.is_empty() {
+            return Ok(Vec::new());
+        }
+        let room = self.reserve(events.len(), bytes)?;
+        let (answer, answered) = oneshot::channel();
+        let request = AppendRequest { events, all_or_nothing };
+        let waiting = Waiting { request, answer, _room: room };
+        self.queue.try_send(waiting).map_err(|error| match error {
+            mpsc::error::TrySendError::Full(_) => IntakeError::QueueFull,
+            mpsc::error::TrySendError::Closed(_) => IntakeError::Stopping,
+        })?;
+        answered.await.unwrap_or(Err(IntakeError::Stopping))
+    }
+
+    fn reserve(
+        &self,
+        events: usize,
+        bytes: usize,
+    ) -> Result<(OwnedSemaphorePermit, OwnedSemaphorePermit), IntakeError> {
+        let permits = |count: usize| u32::try_from(count).map_err(|_| IntakeError::QueueFull);
+        let take = |room: &Arc<Semaphore>, count| {
+            Arc::clone(room).try_acquire_many_owned(count).map_err(|_| IntakeError::QueueFull)
+        };
+        Ok((take(&self.events_room, permits(events)?)?, take(&self.bytes_room, permits(bytes)?)?))
+    }
+}
+
+/// The one task of a process that appends to the raw log.
+struct Writer {
+    database: Database,
+    waiting: mpsc::Receiver<Waiting>,
+    commit_events_max: usize,
+    room: LogRoom,
+    appended: watch::Sender<Seq>,
+}
+
+impl Writer {
+    async fn run(mut self) {
+        while let Some(first) = self.waiting.recv().await {
+            let batch = self.take_waiting(first);
+            self.commit(batch).await;
+        }
+        debug!("Every request is answered; the writer ends");
+    }
+
+    /// Whatever is waiting now, up to the bound of one commit.
+    fn take_waiting(&mut self, first: Waiting) -> Vec<Waiting> {
+        let mut events = first.request.events.len();
+        let mut batch = vec![first];
+        while events < self.commit_events_max {
+            let Ok(next) = self.waiting.try_recv() else { break };
+            events += next.request.events.len();
+            batch.push(next);
+        }
+        batch
+    }
+
+    async fn commit(&mut self, batch: Vec<Waiting>) {
+        let (mut requests, mut answers) = (Vec::new(), Vec::new());
+        for Waiting { request, answer, _room } in batch {
+            requests.push(request);
+            answers.push((answer, _room));
+        }
+        match self.append(&requests).await {
+            Ok(appended) => {
+                for ((answer, _room), appended) in answers.into_iter().zip(appended) {
+                    // Nobody waits any more where the client went away; the events are stored.
+                    let _ = answer.send(Ok(appended));
+                }
+            }
+            Err(error) if error.is_refusal() && requests.len() > 1 => {
+                self.commit_one_by_one(requests, answers).await;
+            }
+            Err(error) => {
+                let error = failure(error);
+                for (answer, _room) in answers {
+                    let _ = answer.send(Err(error.clone()));
+                }
+            }
+        }
+    }
+
+    /// Finds the request whose data Postgres refused, so that the others are stored all the same.
+    async fn commit_one_by_one(
+        &mut self,
+        requests: Vec<AppendRequest>,
+        answers: Vec<(oneshot::Sender<Answer>, (OwnedSemaphorePermit, OwnedSemaphorePermit))>,
+    ) {
+        for (request, (answer, _room)) in requests.into_iter().zip(answers) {
+            let appended = self.append(std::slice::from_ref(&request)).await;
+            let _ =
+                answer.send(appended.map(|mut one| one.pop().unwrap_or_default()).map_err(failure));
+        }
+    }
+
+    async fn append(
+        &mut self,
+        requests: &[AppendRequest],
+    ) -> Result<Vec<Vec<Appended>>, DatabaseError> {
+        let appended = self.database.append(requests, &mut self.room).await?;
+        let newest = appended.iter().flatten().filter_map(|one| match one {
+            Appended::Accepted(seq) => Some(*seq),
+            Appended::Duplicate(_) | Appended::Conflict { .. } | Appended::NotStored => None,
+        });
+        if let Some(newest) = newest.max() {
+            self.appended.send_if_modified(|head| {
+                let moved = newest > *head;
+                *head = newest.max(*head);
+                moved
+            });
+        }
+        Ok(appended)
+    }
+}
+
+fn failure(error: DatabaseError) -> IntakeError {
+    error!(error = %error.chain(), "Could not append to the raw log");
+    if error.is_refusal() {
+        IntakeError::Refused(Arc::new(error))
+    } else {
+        IntakeError::Unknown(Arc::new(error))
+    }
+}
