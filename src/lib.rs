@@ -1,2 +1,3 @@
 //! Tillmark.
 pub mod domain;
+pub mod intake;
