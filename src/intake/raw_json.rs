@@ -3,6 +3,9 @@
 use std::borrow::Cow;
 use std::fmt;
 
+use serde::de::{Deserializer, MapAccess, Visitor};
+use serde_json::value::RawValue;
+
 /// What a JSON value is, told by its first character.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Kind {
@@ -63,6 +66,38 @@ pub(super) fn text_of_string(json: &str) -> Result<Cow<'_, str>, LoneSurrogate> 
     }
 }
 
+/// Hands each member of a JSON object to `take`, as the JSON texts of its name and its value, in
+/// the order written and repeated as often as written.
+///
+/// # Errors
+/// `object` is not JSON, or not an object.
+pub(super) fn each_member<'a>(
+    object: &'a str,
+    take: impl FnMut(&'a str, &'a str),
+) -> Result<(), serde_json::Error> {
+    let mut deserializer = serde_json::Deserializer::from_str(object);
+    deserializer.deserialize_map(Members(take))?;
+    deserializer.end()
+}
+
+/// Visits an object without keeping any of it.
+struct Members<F>(F);
+
+impl<'de, F: FnMut(&'de str, &'de str)> Visitor<'de> for Members<F> {
+    type Value = ();
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("an object")
+    }
+
+    fn visit_map<A: MapAccess<'de>>(mut self, mut members: A) -> Result<(), A::Error> {
+        while let Some((name, value)) = members.next_entry::<&RawValue, &RawValue>()? {
+            (self.0)(name.get(), value.get());
+        }
+        Ok(())
+    }
+}
+
 /// Whether the lists and objects of `json`, which is JSON, stand in one another more than `depth_max` deep.
 pub(super) fn is_deeper_than(json: &str, depth_max: usize) -> bool {
     // Almost no item is worth the exact walk. Whatever opens also closes, so that a short text
@@ -105,5 +140,13 @@ mod tests {
             let nested = "[".repeat(depth) + &"]".repeat(depth);
             assert_eq!(is_deeper_than(&nested, 128), deeper, "{depth}");
         }
+    }
+
+    #[test]
+    fn a_repeated_name_is_seen_as_often_as_it_is_written() {
+        let mut seen = Vec::new();
+        each_member(r#"{"a":1e400, "a":[2]}"#, |name, value| seen.push((name, value)))
+            .expect("an object");
+        assert_eq!(seen, [("\"a\"", "1e400"), ("\"a\"", "[2]")]);
     }
 }

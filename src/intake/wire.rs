@@ -1,7 +1,7 @@
 //! A JSON body as items: one event, an array of events, or `{"events": […]}`.
 //!
 //! What makes the whole body unreadable is a [`BodyError`]; what is wrong inside one item is left
-//! to whoever checks the item, so that it costs nobody but that item.
+//! to [`validate`](super::validate), so that it costs nobody but that item.
 
 use std::fmt;
 
