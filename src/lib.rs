@@ -4,5 +4,6 @@ pub mod domain;
 pub mod embedded;
 pub mod engine;
 pub mod finance;
+pub mod http;
 pub mod intake;
 pub mod pipeline;

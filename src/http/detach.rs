@@ -1,0 +1,56 @@
+//! Runs each request in a task of its own, within a deadline.
+//!
+//! The server drops the future of a request when its client goes away. A transaction dropped in
+//! the middle would leave its connection in a bad state, so the future dropped is only one that
+//! waits: the work itself always runs to its end. For the same reason work past its deadline is
+//! not cut off; its statements have time limits of their own.
+
+use std::any::Any;
+
+use axum::extract::{Request, State};
+use axum::middleware::Next;
+use axum::response::{IntoResponse as _, Response};
+use tokio_util::task::TaskTracker;
+use tracing::{Instrument as _, error, warn};
+
+use super::problem::Problem;
+use super::problem_kind::ProblemKind;
+use crate::domain::Span;
+
+/// What the middleware needs to know.
+#[derive(Debug, Clone)]
+pub(super) struct Detached {
+    /// Counts the requests at work.
+    pub(super) work: TaskTracker,
+    /// How long to wait for one.
+    pub(super) request_timeout: Span,
+}
+
+/// Runs the rest of the way in its own task. A panic there is an internal error; a missed deadline
+/// says when to come again.
+pub(super) async fn detach(
+    State(Detached { work, request_timeout }): State<Detached>,
+    request: Request,
+    next: Next,
+) -> Response {
+    let task = work.spawn(async move { next.run(request).await }.in_current_span());
+    match tokio::time::timeout(request_timeout.to_duration(), task).await {
+        Ok(Ok(response)) => response,
+        Ok(Err(failure)) => {
+            let cause = failure
+                .try_into_panic()
+                .map_or("cancelled".to_owned(), |panic| panic_text(&*panic));
+            error!(error = cause, "A request's task ended without an answer");
+            Problem::of(ProblemKind::Internal).into_response()
+        }
+        Err(_) => {
+            warn!("A request missed its deadline; its work goes on");
+            Problem::of(ProblemKind::DeadlineExceeded).into_response()
+        }
+    }
+}
+
+fn panic_text(panic: &(dyn Any + Send)) -> String {
+    let text = panic.downcast_ref::<&str>().map(|text| (*text).to_owned());
+    text.or_else(|| panic.downcast_ref::<String>().cloned()).unwrap_or_default()
+}

@@ -1,0 +1,204 @@
+//! What became of posted events, item by item.
+
+use axum::Json;
+use axum::http::StatusCode;
+use axum::response::{IntoResponse as _, Response};
+use serde::Serialize;
+use serde_json::Value;
+use utoipa::ToSchema;
+
+use super::problem::{FaultBody, Problem};
+use super::problem_kind::ProblemKind;
+use crate::database::Appended;
+use crate::domain::{IdentifiedEvent, Seq};
+use crate::intake::InvalidItem;
+
+/// What became of the events of one request.
+#[derive(Debug, Default, Serialize, ToSchema)]
+pub(super) struct IngestAnswer {
+    /// In the raw log now, and durable.
+    accepted: usize,
+    /// There already, with the same content; a success.
+    duplicates: usize,
+    /// Refused: the same id is there with other content, and the first stays.
+    conflicts: usize,
+    /// Stored, not counted yet.
+    quarantined: usize,
+    /// Invalid, or not stored because of another event of an atomic request.
+    rejected: usize,
+    /// Every item that is not plainly accepted; with `?results=all` every item.
+    results: Vec<ItemResult>,
+}
+
+/// What became of one item.
+#[derive(Debug, Serialize, ToSchema)]
+struct ItemResult {
+    /// Its place in the body, from 0.
+    index: usize,
+    /// Its id, where one could be read.
+    event_id: Option<String>,
+    /// What became of it.
+    #[schema(example = "accepted")]
+    status: ItemStatus,
+    /// Its position in the raw log; of a duplicate or conflict, that of the first.
+    seq: Option<i64>,
+    /// A sentence, where there is more to say.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    detail: Option<String>,
+    /// What is wrong with it, and where.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    #[schema(required = false)]
+    errors: Vec<FaultBody>,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, ToSchema)]
+#[serde(rename_all = "lowercase")]
+enum ItemStatus {
+    Accepted,
+    Duplicate,
+    Conflict,
+    Rejected,
+}
+
+/// The items of a request with what became of them.
+#[derive(Debug)]
+pub(super) struct Ingested(Vec<ItemResult>);
+
+impl Ingested {
+    /// Joins the items with the answers for the good ones, in order. Good items without an answer
+    /// were never offered to the log, because another item of their atomic request was bad.
+    pub(super) fn of(
+        items: Vec<Result<IdentifiedEvent, InvalidItem>>,
+        appended: Vec<Appended>,
+    ) -> Self {
+        let mut appended = appended.into_iter();
+        let results = items.into_iter().enumerate().map(|(index, item)| match item {
+            Ok(event) => of_good(index, &event, appended.next().unwrap_or(Appended::NotStored)),
+            Err(item) => of_invalid(index, item),
+        });
+        Self(results.collect())
+    }
+
+    /// The answer: its status follows from what became of all items together.
+    pub(super) fn answer(self, atomic: bool, lists_all: bool) -> Result<Response, Problem> {
+        let count =
+            |status| self.0.iter().filter(|result: &&ItemResult| result.status == status).count();
+        let (conflicts, rejected) = (count(ItemStatus::Conflict), count(ItemStatus::Rejected));
+        let (bad, all) = (conflicts + rejected, self.0.len());
+        let status = match bad {
+            0 => Ok(StatusCode::OK),
+            _ if atomic || rejected == all => Err(ProblemKind::InvalidEvents),
+            _ if conflicts == all => Err(ProblemKind::EventConflict),
+            _ => Ok(StatusCode::MULTI_STATUS),
+        };
+        let answer = IngestAnswer {
+            accepted: count(ItemStatus::Accepted),
+            duplicates: count(ItemStatus::Duplicate),
+            conflicts,
+            quarantined: 0,
+            rejected,
+            results: listed(self.0, lists_all),
+        };
+        match status {
+            Ok(status) => Ok((status, Json(answer)).into_response()),
+            Err(kind) => Err(answer.problem(kind)),
+        }
+    }
+}
+
+impl IngestAnswer {
+    fn problem(&self, kind: ProblemKind) -> Problem {
+        match serde_json::to_value(self) {
+            Ok(Value::Object(members)) => Problem::of(kind).with_members(members),
+            Ok(_) | Err(_) => Problem::of(kind),
+        }
+    }
+}
+
+fn listed(mut results: Vec<ItemResult>, lists_all: bool) -> Vec<ItemResult> {
+    results.retain(|result| lists_all || result.status != ItemStatus::Accepted);
+    results
+}
+
+fn of_good(index: usize, event: &IdentifiedEvent, appended: Appended) -> ItemResult {
+    let result = |status, seq: Option<Seq>, detail| ItemResult {
+        index,
+        event_id: Some(event.event.event_id.as_str().to_owned()),
+        status,
+        seq: seq.map(Seq::get),
+        detail,
+        errors: Vec::new(),
+    };
+    match appended {
+        Appended::Accepted(seq) => result(ItemStatus::Accepted, Some(seq), None),
+        Appended::Duplicate(seq) => result(ItemStatus::Duplicate, Some(seq), None),
+        Appended::Conflict { first_seq, first_content_hash } => {
+            let detail = format!(
+                "The event at seq {first_seq} has this id and other content, and stays: the hash of \
+                 its content is {first_content_hash}, that of this one {}.",
+                event.content_hash
+            );
+            result(ItemStatus::Conflict, Some(first_seq), Some(detail))
+        }
+        Appended::NotStored => {
+            let detail =
+                "Good in itself, but not stored: another event of the atomic request is bad.";
+            result(ItemStatus::Rejected, None, Some(detail.to_owned()))
+        }
+    }
+}
+
+fn of_invalid(index: usize, item: InvalidItem) -> ItemResult {
+    ItemResult {
+        index,
+        event_id: item.event_id,
+        status: ItemStatus::Rejected,
+        seq: None,
+        detail: None,
+        errors: item.faults.into_iter().map(FaultBody::from).collect(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::domain::{ContentHash, Fault};
+    use crate::intake::{BodyLimits, EventDefaults, event, json_items};
+
+    fn good() -> Result<IdentifiedEvent, InvalidItem> {
+        let body = br#"{"event_id":"e1","order_id":"1","status":"placed","amount":"1.00","event_time":"2026-10-01T09:05:00Z"}"#;
+        let limits = BodyLimits::default();
+        let items = json_items(body, &limits).expect("JSON");
+        event(&items[0], &EventDefaults { currency: "USD".parse().expect("ISO") }, &limits)
+    }
+
+    fn bad() -> Result<IdentifiedEvent, InvalidItem> {
+        let faults = vec![Fault::new("/amount", "missing", "`amount` is required")];
+        Err(InvalidItem { event_id: None, faults })
+    }
+
+    #[test]
+    fn the_status_tells_whether_anything_was_stored() {
+        let stored = Appended::Accepted(Seq::new(1));
+        let again = Appended::Duplicate(Seq::new(1));
+        let conflict =
+            Appended::Conflict { first_seq: Seq::new(1), first_content_hash: ContentHash([0; 32]) };
+        for (case, items, appended, atomic, status) in [
+            ("nothing posted", vec![], vec![], false, 200),
+            ("all accepted", vec![good()], vec![stored], false, 200),
+            ("accepted and duplicate", vec![good(), good()], vec![stored, again], false, 200),
+            ("one rejected", vec![bad(), good()], vec![stored], false, 207),
+            ("all rejected", vec![bad(), bad()], vec![], false, 422),
+            ("all in conflict", vec![good(), good()], vec![conflict, conflict], false, 409),
+            ("conflict and rejected", vec![good(), bad()], vec![conflict], false, 207),
+            ("conflict and duplicate", vec![good(), good()], vec![conflict, again], false, 207),
+            ("atomic, one bad", vec![good(), bad()], vec![], true, 422),
+            ("atomic, one in conflict", vec![good()], vec![conflict], true, 422),
+            ("atomic, all accepted", vec![good()], vec![stored], true, 200),
+        ] {
+            let answer = Ingested::of(items, appended).answer(atomic, false);
+            let response = answer.unwrap_or_else(axum::response::IntoResponse::into_response);
+            assert_eq!(response.status().as_u16(), status, "{case}");
+        }
+    }
+}

@@ -1,0 +1,115 @@
+//! Events in JSON: as they are posted (described here, read by `intake`), and as they are answered.
+
+use std::collections::BTreeMap;
+
+use serde::Serialize;
+use utoipa::ToSchema;
+
+use super::figures::amount_text;
+use crate::domain::{CustomerId, Event, StoreId, TillId};
+
+/// One event, an array of events, or an object with `events`.
+#[derive(Debug, Serialize, ToSchema)]
+#[serde(untagged)]
+#[schema(as = PostEvents)]
+#[expect(dead_code, reason = "read by intake; this describes what it reads")]
+pub(super) enum EventsBody {
+    /// One event.
+    One(Box<PostedEvent>),
+    /// Many events.
+    Array(Vec<PostedEvent>),
+    /// Many events, in an object.
+    Object {
+        /// The events.
+        events: Vec<PostedEvent>,
+    },
+}
+
+/// What a till posts of one event.
+#[derive(Debug, Serialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+#[schema(as = PostEvent)]
+pub(super) struct PostedEvent {
+    /// Made by the till, the same on every retry. Left out: a hash of the content.
+    #[schema(min_length = 1, max_length = 200, example = "till-7-000123")]
+    event_id: Option<String>,
+    /// A string, or an integer that is kept as text.
+    #[schema(min_length = 1, max_length = 200, example = "1001")]
+    order_id: String,
+    /// `placed`, `paid`, `shipped`, `cancelled`, `refunded`, or any other word.
+    #[schema(min_length = 1, max_length = 64, example = "placed")]
+    status: String,
+    /// A decimal string, or a number, which is read from its text: up to 4 decimals, magnitude
+    /// below 10^14, negative for a refund. `total` is an alias.
+    #[schema(example = "20.00")]
+    amount: String,
+    /// RFC 3339 with `Z` or an offset.
+    #[schema(format = DateTime, example = "2026-10-01T09:05:00Z")]
+    event_time: String,
+    /// ISO 4217. Left out: the currency of the service.
+    #[schema(example = "USD")]
+    currency: Option<String>,
+    /// Who bought.
+    #[schema(min_length = 1, max_length = 200, example = "C-52")]
+    customer_id: Option<String>,
+    /// The shop.
+    #[schema(min_length = 1, max_length = 200, example = "S1")]
+    store_id: Option<String>,
+    /// The till.
+    #[schema(min_length = 1, max_length = 200, example = "till-7")]
+    till_id: Option<String>,
+    /// How many items were sold.
+    #[schema(minimum = 0, example = 2)]
+    item_count: Option<i64>,
+    /// Anything else, as texts: at most 32.
+    attributes: Option<BTreeMap<String, String>>,
+}
+
+/// An event as it stands in the raw log, defaults filled in.
+#[derive(Debug, Serialize, ToSchema)]
+#[schema(as = Event)]
+pub(super) struct EventBody {
+    /// Made by the till, or a hash of the content.
+    event_id: String,
+    /// The order.
+    order_id: String,
+    /// What happened to it.
+    status: String,
+    /// The money, a decimal string.
+    #[schema(example = "22.00")]
+    amount: String,
+    /// ISO 4217.
+    #[schema(example = "USD")]
+    currency: &'static str,
+    /// When it happened, by the till's clock.
+    #[schema(format = DateTime, example = "2026-10-01T09:50:00Z")]
+    event_time: String,
+    /// Who bought.
+    customer_id: Option<String>,
+    /// The shop.
+    store_id: Option<String>,
+    /// The till.
+    till_id: Option<String>,
+    /// How many items were sold.
+    item_count: Option<i64>,
+    /// Anything else.
+    attributes: BTreeMap<String, String>,
+}
+
+impl From<Event> for EventBody {
+    fn from(event: Event) -> Self {
+        Self {
+            event_id: event.event_id.to_string(),
+            order_id: event.order_id.to_string(),
+            status: event.status.to_string(),
+            amount: amount_text(event.amount, event.currency),
+            currency: event.currency.code(),
+            event_time: event.event_time.to_string(),
+            customer_id: event.customer_id.as_ref().map(CustomerId::to_string),
+            store_id: event.store_id.as_ref().map(StoreId::to_string),
+            till_id: event.till_id.as_ref().map(TillId::to_string),
+            item_count: event.item_count,
+            attributes: event.attributes.as_map().clone(),
+        }
+    }
+}

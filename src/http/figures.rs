@@ -1,0 +1,78 @@
+//! The parts that many answers share: money, group keys, moments.
+
+use std::collections::BTreeMap;
+
+use chrono::{DateTime, SecondsFormat, Utc};
+use serde::{Serialize, Serializer};
+use utoipa::ToSchema;
+
+use crate::domain::{Amount, Currency, EventField, GroupKey, Money, Revenue, Totals, Window};
+
+/// A count of orders and their money.
+#[derive(Debug, Serialize, ToSchema)]
+pub(super) struct Figures {
+    /// How many events were counted; in a difference it may be negative.
+    #[schema(example = 3)]
+    pub(super) orders: i64,
+    /// The exact sum of their amounts, in the `currency` that stands beside or above it.
+    #[schema(example = "68.50")]
+    pub(super) revenue: String,
+}
+
+impl Figures {
+    /// These totals in words of the API.
+    pub(super) fn of(totals: Totals, currency: Currency) -> Self {
+        let revenue = Money { revenue: totals.revenue, currency }.to_string();
+        Self { orders: totals.orders, revenue }
+    }
+}
+
+/// An amount of one event, as a decimal string.
+pub(super) fn amount_text(amount: Amount, currency: Currency) -> String {
+    Money { revenue: Revenue::ZERO.plus_amount(amount), currency }.to_string()
+}
+
+/// A moment of the database's clock: RFC 3339 in UTC with microseconds.
+pub(super) fn moment_text(moment: DateTime<Utc>) -> String {
+    moment.to_rfc3339_opts(SecondsFormat::Micros, true)
+}
+
+/// The bounds of a window, half-open.
+#[derive(Debug, Serialize, ToSchema)]
+#[schema(as = Window)]
+pub(super) struct WindowBody {
+    /// The first moment inside.
+    #[schema(format = DateTime, example = "2026-10-01T09:00:00Z")]
+    start: String,
+    /// The first moment after.
+    #[schema(format = DateTime, example = "2026-10-01T10:00:00Z")]
+    end: String,
+}
+
+impl From<Window> for WindowBody {
+    fn from(Window { start, end }: Window) -> Self {
+        Self { start: start.to_string(), end: end.to_string() }
+    }
+}
+
+/// The values of a query's group-by fields, each a member under the field's name; null where the
+/// events have none.
+#[derive(Debug)]
+pub(super) struct GroupMembers(Vec<(String, Option<String>)>);
+
+/// The schema of [`GroupMembers`].
+pub(super) type GroupMembersSchema = BTreeMap<String, Option<String>>;
+
+impl GroupMembers {
+    /// The values of `key` under the names of `fields`.
+    pub(super) fn of(fields: &[EventField], key: &GroupKey) -> Self {
+        let names = fields.iter().map(EventField::to_string);
+        Self(names.zip(key.0.iter().cloned()).collect())
+    }
+}
+
+impl Serialize for GroupMembers {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_map(self.0.iter().map(|(name, value)| (name, value)))
+    }
+}

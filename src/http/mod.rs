@@ -1,0 +1,87 @@
+//! The HTTP API: parses, calls, answers. The only folder that knows axum and utoipa.
+//!
+//! A request passes, from the outside in: its id and the writing of problems
+//! (`request_id`), the log line (`access_log`), a task of its own with a deadline (`detach`),
+//! then the handler of its address, one file per resource.
+//!
+//! Invariants:
+//! * Every 4xx and 5xx is `application/problem+json`, whoever made it, with the request's id.
+//! * A client that goes away cancels nothing: the work goes on in its own task.
+//! * No query parameter and no field of a body is ignored.
+//! * Money is written by [`Money`](crate::domain::Money), never through a float.
+//!
+//! Absent on purpose: SQL, event-time rules, transactions.
+
+mod access_log;
+mod body;
+mod detach;
+mod dropped_events;
+mod event_answer;
+mod event_body;
+mod events;
+mod examples;
+mod figures;
+mod paging;
+mod params;
+mod problem;
+mod problem_docs;
+mod problem_kind;
+mod progress;
+mod progress_body;
+mod queries;
+mod query_body;
+mod readiness;
+mod reconciliation;
+mod reconciliation_body;
+mod request_id;
+mod router;
+mod serve;
+mod service;
+mod settings;
+mod windows;
+
+use axum::extract::FromRef;
+use tokio_util::task::TaskTracker;
+
+pub use readiness::{Phase, Readiness};
+pub use router::{openapi, openapi_json, router};
+pub use serve::serve;
+pub use settings::HttpSettings;
+
+use crate::database::Database;
+use crate::intake::Intake;
+use crate::pipeline::Pipeline;
+
+/// What the handlers work with. Cheap to clone.
+#[derive(Debug, Clone)]
+pub struct App {
+    /// For everything that is read.
+    pub database: Database,
+    /// For everything that is stored.
+    pub intake: Intake,
+    /// For everything that runs.
+    pub pipeline: Pipeline,
+    /// Limits.
+    pub settings: HttpSettings,
+    /// Whether the service takes requests; app and [`serve`] say so.
+    pub readiness: Readiness,
+    /// Requests at work, whether or not their client still waits.
+    pub work: TaskTracker,
+}
+
+impl FromRef<App> for HttpSettings {
+    fn from_ref(app: &App) -> Self {
+        app.settings
+    }
+}
+
+impl App {
+    /// Makes the runners match the queries after a change.
+    ///
+    /// A failure is only logged: the change is stored, and the runners are matched again soon.
+    async fn sync_runners(&self) {
+        if let Err(error) = self.pipeline.sync().await {
+            tracing::warn!(error = %error.chain(), "The runners will see the change later");
+        }
+    }
+}

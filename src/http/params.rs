@@ -1,0 +1,260 @@
+//! Query parameters: read by name, each at most once, none ignored.
+
+use std::collections::BTreeMap;
+use std::fmt::Display;
+use std::str::FromStr;
+
+use axum::extract::{FromRef, FromRequestParts, Path, Query};
+use axum::http::request::Parts;
+use serde::de::DeserializeOwned;
+use utoipa::IntoParams;
+
+use super::HttpSettings;
+use super::paging::{Page, PageLink, decode_cursor};
+use super::problem::Problem;
+use super::problem_kind::ProblemKind;
+use crate::domain::{EventTime, Fault, QueryName};
+
+const LIMIT_DEFAULT: u32 = 100;
+
+/// The half-open range of a report. Both ends may be left out.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, IntoParams)]
+#[into_params(parameter_in = Query)]
+pub(super) struct Range {
+    /// The first moment inside: RFC 3339 with `Z` or an offset (its `+` written `%2B`).
+    #[param(value_type = Option<String>, format = DateTime, example = "2026-10-01T00:00:00Z")]
+    pub(super) from: Option<EventTime>,
+    /// The first moment no longer inside.
+    #[param(value_type = Option<String>, format = DateTime, example = "2026-10-02T00:00:00Z")]
+    pub(super) to: Option<EventTime>,
+}
+
+/// The query parameters of a request. What is not asked for by [`finish`](Self::finish) is a fault.
+#[derive(Debug)]
+pub(super) struct Params {
+    link: PageLink,
+    limit_max: u32,
+    given: BTreeMap<String, String>,
+    known: Vec<String>,
+    faults: Vec<Fault>,
+}
+
+impl<S> FromRequestParts<S> for Params
+where
+    S: Send + Sync,
+    HttpSettings: FromRef<S>,
+{
+    type Rejection = Problem;
+
+    async fn from_request_parts(parts: &mut Parts, state: &S) -> Result<Self, Problem> {
+        let Query(pairs) = Query::<Vec<(String, String)>>::try_from_uri(&parts.uri)
+            .map_err(|_| Problem::of(ProblemKind::InvalidParameters))?;
+        let limit_max = HttpSettings::from_ref(state).list_limit_max;
+        Ok(Self::new(PageLink::of(&parts.uri), limit_max, pairs))
+    }
+}
+
+impl Params {
+    fn new(link: PageLink, limit_max: u32, pairs: Vec<(String, String)>) -> Self {
+        let (given, known, faults) = (BTreeMap::new(), Vec::new(), Vec::new());
+        let mut params = Self { link, limit_max, given, known, faults };
+        for (name, value) in pairs {
+            if value.contains('\0') {
+                params.fault(&name, "invalid", "holds a NUL character");
+            }
+            if params.given.insert(name.clone(), value).is_some() {
+                params.fault(&name, "repeated", "is there twice; give it once");
+            }
+        }
+        params
+    }
+
+    /// The text of a parameter, which is known from now on.
+    pub(super) fn text(&mut self, name: &str) -> Option<String> {
+        self.known.push(name.to_owned());
+        self.given.remove(name)
+    }
+
+    /// A parameter read as `T`.
+    pub(super) fn parse<T: FromStr<Err: Display>>(&mut self, name: &str) -> Option<T> {
+        let text = self.text(name)?;
+        match text.parse() {
+            Ok(value) => Some(value),
+            Err(error) => {
+                self.fault(name, "invalid", format_args!("`{text}` {error}"));
+                None
+            }
+        }
+    }
+
+    /// A parameter that is one of a few words.
+    pub(super) fn word(&mut self, name: &str, words: &[&'static str]) -> Option<&'static str> {
+        let text = self.text(name)?;
+        let word = words.iter().copied().find(|word| *word == text);
+        if word.is_none() {
+            let words: Vec<String> = words.iter().map(|word| format!("`{word}`")).collect();
+            self.fault(name, "invalid", format_args!("`{text}` is not {}", words.join(" nor ")));
+        }
+        word
+    }
+
+    /// A parameter that is `true` or `false`.
+    pub(super) fn flag(&mut self, name: &str) -> Option<bool> {
+        self.word(name, &["true", "false"]).map(|word| word == "true")
+    }
+
+    /// The query that `?query=` names, or the one that every service has.
+    pub(super) fn query_name(&mut self) -> Result<QueryName, Problem> {
+        let name = self.text("query").unwrap_or_else(|| "hourly_sales".to_owned());
+        name.parse().map_err(|_| Problem::no_such_query(&name))
+    }
+
+    /// `from` and `to`.
+    pub(super) fn range(&mut self) -> Range {
+        let range = Range { from: self.parse("from"), to: self.parse("to") };
+        if let (Some(from), Some(to)) = (range.from, range.to)
+            && from > to
+        {
+            self.fault("from", "out_of_range", format_args!("{from} is after `to`, {to}"));
+        }
+        range
+    }
+
+    /// `limit` and `cursor`, the latter read as what the list goes on after.
+    pub(super) fn page<C: DeserializeOwned>(&mut self) -> Page<C> {
+        let limit = self.limit();
+        let after = self.text("cursor").and_then(|text| {
+            let after = decode_cursor(&text);
+            if after.is_none() {
+                let detail = "is not a cursor of this list; take it from `next_cursor` as it is";
+                self.fault("cursor", "invalid", detail);
+            }
+            after
+        });
+        Page { limit, after }
+    }
+
+    fn limit(&mut self) -> u32 {
+        let Some(text) = self.text("limit") else { return LIMIT_DEFAULT.min(self.limit_max) };
+        match text.parse() {
+            Ok(limit) if (1..=self.limit_max).contains(&limit) => limit,
+            Ok(_) | Err(_) => {
+                let detail = format!("`{text}` is not a whole number from 1 to {}", self.limit_max);
+                self.fault("limit", "out_of_range", detail);
+                LIMIT_DEFAULT
+            }
+        }
+    }
+
+    fn fault(&mut self, name: &str, code: &'static str, detail: impl Display) {
+        let pointer = format!("/{}", name.replace('~', "~0").replace('/', "~1"));
+        self.faults.push(Fault::new(pointer, code, format!("`{name}`: {detail}")));
+    }
+
+    /// Ends the reading.
+    ///
+    /// # Errors
+    /// A problem that names every parameter at fault; among them each that nobody asked for.
+    pub(super) fn finish(mut self) -> Result<PageLink, Problem> {
+        let known: Vec<String> = self.known.iter().map(|name| format!("`{name}`")).collect();
+        let known = match known.as_slice() {
+            [] => "no parameter is known here".to_owned(),
+            names => format!("not known here; known are {}", names.join(", ")),
+        };
+        for name in std::mem::take(&mut self.given).into_keys() {
+            self.fault(&name, "unknown", &known);
+        }
+        if self.faults.is_empty() {
+            Ok(self.link)
+        } else {
+            Err(Problem::with_faults(ProblemKind::InvalidParameters, self.faults))
+        }
+    }
+}
+
+/// No parameter at all: each that is there is a fault.
+#[derive(Debug)]
+pub(super) struct NoParams;
+
+impl<S> FromRequestParts<S> for NoParams
+where
+    S: Send + Sync,
+    HttpSettings: FromRef<S>,
+{
+    type Rejection = Problem;
+
+    async fn from_request_parts(parts: &mut Parts, state: &S) -> Result<Self, Problem> {
+        Params::from_request_parts(parts, state).await?.finish()?;
+        Ok(Self)
+    }
+}
+
+/// The query that an address names. A text that cannot be a name is a query that is not there.
+#[derive(Debug, IntoParams)]
+#[into_params(names("name"), parameter_in = Path)]
+pub(super) struct NamedQuery(
+    /// The query's name: `[a-z0-9][a-z0-9_-]{0,99}`.
+    #[param(value_type = String, pattern = "^[a-z0-9][a-z0-9_-]{0,99}$", example = "hourly_sales")]
+    pub(super) QueryName,
+);
+
+impl<S: Send + Sync> FromRequestParts<S> for NamedQuery {
+    type Rejection = Problem;
+
+    async fn from_request_parts(parts: &mut Parts, state: &S) -> Result<Self, Problem> {
+        let Path(name) = Path::<String>::from_request_parts(parts, state)
+            .await
+            .map_err(|_| Problem::of(ProblemKind::NoSuchQuery))?;
+        name.parse().map(Self).map_err(|_| Problem::no_such_query(&name))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn read(query: &str) -> Vec<String> {
+        let uri = format!("/v1/list?{query}").parse().expect("an address");
+        let Query(pairs) = Query::try_from_uri(&uri).expect("pairs");
+        let mut params = Params::new(PageLink::of(&uri), 1_000, pairs);
+        params.range();
+        params.flag("final");
+        params.page::<i64>();
+        let faults = params.finish().map_err(|problem| problem.errors().to_vec());
+        faults.err().unwrap_or_default().into_iter().map(|fault| fault.detail).collect()
+    }
+
+    #[test]
+    fn what_is_wrong_with_a_parameter_is_said_by_its_name() {
+        for (query, detail) in [
+            ("", None),
+            ("limit=1&final=true&from=2026-10-01T00:00:00Z", None),
+            ("limit=0", Some("`limit`: `0` is not a whole number from 1 to 1000")),
+            ("limit=1001", Some("`limit`: `1001` is not a whole number from 1 to 1000")),
+            ("final=yes", Some("`final`: `yes` is not `true` nor `false`")),
+            ("final=true&final=true", Some("`final`: is there twice; give it once")),
+            (
+                "store=S1",
+                Some("`store`: not known here; known are `from`, `to`, `final`, `limit`, `cursor`"),
+            ),
+            (
+                "from=2026-10-01T00:00:00+02:00",
+                Some(
+                    "`from`: `2026-10-01T00:00:00 02:00` has a space before its offset; a `+` in an \
+                     address must be written `%2B`",
+                ),
+            ),
+            (
+                "from=2026-10-02T00:00:00Z&to=2026-10-01T00:00:00Z",
+                Some("`from`: 2026-10-02T00:00:00Z is after `to`, 2026-10-01T00:00:00Z"),
+            ),
+            (
+                "cursor=zzz",
+                Some("`cursor`: is not a cursor of this list; take it from `next_cursor` as it is"),
+            ),
+            ("x=%00", Some("`x`: holds a NUL character")),
+        ] {
+            assert_eq!(read(query).first().map(String::as_str), detail, "{query}");
+        }
+    }
+}

@@ -1,0 +1,132 @@
+//! The error answers of each kind of address, described with an example for every problem.
+
+use std::collections::BTreeMap;
+
+use serde_json::{Value, json};
+use utoipa::IntoResponses;
+use utoipa::openapi::example::ExampleBuilder;
+use utoipa::openapi::{ContentBuilder, Ref, RefOr, Response, ResponseBuilder};
+
+use super::examples;
+use super::problem_kind::ProblemKind;
+use super::problem_kind::ProblemKind::{
+    AnotherQuery, BodyTimeout, DatabaseAway, DeadlineExceeded, EventConflict, Internal,
+    InvalidEvents, InvalidParameters, InvalidQuery, InvalidRun, MalformedBody, NoSuchProblem,
+    NoSuchQuery, NotReady, OutcomeUnknown, QueryPaused, QueueFull, Stopping, TooLarge,
+    UnsupportedMediaType,
+};
+
+macro_rules! problem_sets {
+    ($($(#[$doc:meta])* $name:ident: $($kind:ident),+;)*) => {$(
+        $(#[$doc])*
+        pub(super) struct $name;
+
+        impl IntoResponses for $name {
+            fn responses() -> BTreeMap<String, RefOr<Response>> {
+                responses_of(&[$($kind),+])
+            }
+        }
+    )*};
+}
+
+problem_sets! {
+    /// Of addresses that read.
+    ListProblems: InvalidParameters, Internal, DatabaseAway, DeadlineExceeded;
+    /// Of lists that belong to the query in the address.
+    ListOfQueryProblems: InvalidParameters, NoSuchQuery, Internal, DatabaseAway, DeadlineExceeded;
+    /// Of lists that belong to the query that `?query=` names.
+    OptionalQueryProblems: InvalidParameters, NoSuchQuery, Internal, DatabaseAway, DeadlineExceeded;
+    /// Of the query in the address.
+    QueryProblems: InvalidParameters, NoSuchQuery, Internal, DatabaseAway, DeadlineExceeded;
+    /// Of creating and changing a query.
+    QueryPutProblems: InvalidParameters, MalformedBody, NoSuchQuery, BodyTimeout, AnotherQuery,
+        TooLarge, UnsupportedMediaType, InvalidQuery, Internal, DatabaseAway, DeadlineExceeded;
+    /// Of running a query.
+    QueryRunProblems: InvalidParameters, MalformedBody, NoSuchQuery, BodyTimeout, QueryPaused,
+        TooLarge, UnsupportedMediaType, InvalidRun, Internal, DatabaseAway, DeadlineExceeded,
+        Stopping;
+    /// Of posting events.
+    IngestProblems: InvalidParameters, MalformedBody, BodyTimeout, EventConflict, TooLarge,
+        UnsupportedMediaType, InvalidEvents, Internal, QueueFull, OutcomeUnknown, DeadlineExceeded,
+        Stopping;
+    /// Of being ready.
+    ReadyProblems: InvalidParameters, Internal, NotReady, DatabaseAway, DeadlineExceeded, Stopping;
+    /// Of explaining a problem.
+    NamedProblemProblems: InvalidParameters, NoSuchProblem, Internal, DeadlineExceeded;
+}
+
+/// One answer per status, with an example per kind.
+fn responses_of(kinds: &[ProblemKind]) -> BTreeMap<String, RefOr<Response>> {
+    let mut by_status: BTreeMap<u16, Vec<ProblemKind>> = BTreeMap::new();
+    for kind in kinds {
+        by_status.entry(kind.facts().status.as_u16()).or_default().push(*kind);
+    }
+    let responses = by_status
+        .into_iter()
+        .map(|(status, kinds)| (status.to_string(), RefOr::T(response_of(&kinds))));
+    responses.collect()
+}
+
+fn response_of(kinds: &[ProblemKind]) -> Response {
+    let titles: Vec<&str> = kinds.iter().map(|kind| kind.facts().title).collect();
+    let examples = kinds.iter().map(|kind| {
+        let example = ExampleBuilder::new().value(Some(example_of(*kind))).build();
+        (kind.facts().name, RefOr::T(example))
+    });
+    let content = ContentBuilder::new()
+        .schema(Some(Ref::from_schema_name("Problem")))
+        .examples_from_iter(examples)
+        .build();
+    ResponseBuilder::new()
+        .description(titles.join("; "))
+        .content("application/problem+json", content)
+        .build()
+}
+
+fn example_of(kind: ProblemKind) -> Value {
+    let facts = kind.facts();
+    let mut problem = json!({
+        "type": format!("/problems/{}", facts.name),
+        "title": facts.title,
+        "status": facts.status.as_u16(),
+        "detail": facts.explanation,
+        "request_id": examples::REQUEST_ID,
+        "errors": errors_of(kind),
+    });
+    if let (Some(problem), Some(members)) = (problem.as_object_mut(), members_of(kind)) {
+        problem.extend(members);
+    }
+    problem
+}
+
+fn errors_of(kind: ProblemKind) -> Value {
+    match kind {
+        InvalidParameters => json!([{
+            "pointer": "/limit", "code": "out_of_range",
+            "detail": "`limit`: `0` is not a whole number from 1 to 1000",
+        }]),
+        AnotherQuery => json!([{
+            "pointer": "/window", "code": "another_query",
+            "detail": "`window` cannot change: that would be another query. Create one under another \
+                       name, or delete this one first",
+        }]),
+        InvalidQuery => json!([{
+            "pointer": "/watermark_delay", "code": "invalid",
+            "detail": "`soon` is not a duration such as `90 seconds`, `10 minutes`, `1 hour`, `2 days` \
+                       or `PT1H`",
+        }]),
+        InvalidRun => json!([{
+            "pointer": "/max_batches", "code": "out_of_range", "detail": "must be at least 1",
+        }]),
+        _ => json!([]),
+    }
+}
+
+fn members_of(kind: ProblemKind) -> Option<serde_json::Map<String, Value>> {
+    let members = match kind {
+        EventConflict => examples::ingest_conflict(),
+        InvalidEvents => examples::ingest_rejected(),
+        _ => return None,
+    };
+    members.as_object().cloned()
+}

@@ -1,0 +1,215 @@
+//! Every kind of problem that the service answers with, and what to say of it.
+
+use axum::http::StatusCode;
+
+/// A kind of problem: a stable name, a status, and words for the reader.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) enum ProblemKind {
+    BadRequest,
+    InvalidParameters,
+    MalformedBody,
+    NotFound,
+    NoSuchQuery,
+    NoSuchProblem,
+    MethodNotAllowed,
+    BodyTimeout,
+    EventConflict,
+    AnotherQuery,
+    QueryPaused,
+    TooLarge,
+    UnsupportedMediaType,
+    InvalidEvents,
+    InvalidQuery,
+    InvalidRun,
+    Internal,
+    QueueFull,
+    OutcomeUnknown,
+    DatabaseAway,
+    DeadlineExceeded,
+    NotReady,
+    Stopping,
+}
+
+/// What is said of a kind of problem.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Facts {
+    /// The last part of its `type`, `/problems/<name>`.
+    pub(super) name: &'static str,
+    /// The status it is answered with.
+    pub(super) status: StatusCode,
+    /// A few words, the same every time.
+    pub(super) title: &'static str,
+    /// What it means and what to do; also the `detail` where there is nothing more exact to say.
+    pub(super) explanation: &'static str,
+}
+
+const fn facts(
+    name: &'static str,
+    status: StatusCode,
+    title: &'static str,
+    explanation: &'static str,
+) -> Facts {
+    Facts { name, status, title, explanation }
+}
+
+impl ProblemKind {
+    /// All of them, by status.
+    pub(super) const ALL: [Self; 23] = [
+        Self::BadRequest,
+        Self::InvalidParameters,
+        Self::MalformedBody,
+        Self::NotFound,
+        Self::NoSuchQuery,
+        Self::NoSuchProblem,
+        Self::MethodNotAllowed,
+        Self::BodyTimeout,
+        Self::EventConflict,
+        Self::AnotherQuery,
+        Self::QueryPaused,
+        Self::TooLarge,
+        Self::UnsupportedMediaType,
+        Self::InvalidEvents,
+        Self::InvalidQuery,
+        Self::InvalidRun,
+        Self::Internal,
+        Self::QueueFull,
+        Self::OutcomeUnknown,
+        Self::DatabaseAway,
+        Self::DeadlineExceeded,
+        Self::NotReady,
+        Self::Stopping,
+    ];
+
+    /// What is said of this kind: the one place where problems become statuses.
+    #[rustfmt::skip]
+    pub(super) const fn facts(self) -> Facts {
+        match self {
+            Self::BadRequest => facts("bad-request", StatusCode::BAD_REQUEST,
+                "The request cannot be understood",
+                "Something in the request breaks the rules of HTTP. Correct it before sending it again."),
+            Self::InvalidParameters => facts("invalid-parameters", StatusCode::BAD_REQUEST,
+                "Query parameters are wrong",
+                "Every entry of `errors` names one parameter. Unknown and repeated parameters are refused, never ignored."),
+            Self::MalformedBody => facts("malformed-body", StatusCode::BAD_REQUEST,
+                "The body cannot be read",
+                "The body as a whole is not the JSON that this address takes; `detail` says where. Nothing was stored."),
+            Self::NotFound => facts("not-found", StatusCode::NOT_FOUND,
+                "Nothing is at this address",
+                "There is no such address. `/docs` shows all there are."),
+            Self::NoSuchQuery => facts("no-such-query", StatusCode::NOT_FOUND,
+                "There is no such query",
+                "No query has this name. `GET /v1/queries` lists those there are."),
+            Self::NoSuchProblem => facts("no-such-problem", StatusCode::NOT_FOUND,
+                "There is no such kind of problem",
+                "The service never answers with a problem of this name."),
+            Self::MethodNotAllowed => facts("method-not-allowed", StatusCode::METHOD_NOT_ALLOWED,
+                "The address does not take this method",
+                "The header `Allow` lists the methods that this address takes."),
+            Self::BodyTimeout => facts("body-timeout", StatusCode::REQUEST_TIMEOUT,
+                "The body came too slowly",
+                "The body was not complete in time (`GET /v1/limits`). Nothing was stored; send it again, in smaller parts."),
+            Self::EventConflict => facts("event-conflict", StatusCode::CONFLICT,
+                "Every event is in conflict with one stored before",
+                "An event with the same `event_id` and other content is stored already; the first one stays. Sending the same again cannot help: a new event needs a new id."),
+            Self::AnotherQuery => facts("another-query", StatusCode::CONFLICT,
+                "The change would make it another query",
+                "Only `watermark_delay`, `trigger` and `max_events_per_batch` of a query may change. For anything else create a query under another name."),
+            Self::QueryPaused => facts("query-paused", StatusCode::CONFLICT,
+                "The query is paused",
+                "A paused query does not run. Resume it with `POST /v1/queries/{name}/resume` first."),
+            Self::TooLarge => facts("too-large", StatusCode::PAYLOAD_TOO_LARGE,
+                "The body is too large",
+                "The body has more bytes or more events than allowed; `detail` and `GET /v1/limits` say how many are. Nothing was stored; send it in parts."),
+            Self::UnsupportedMediaType => facts("unsupported-media-type", StatusCode::UNSUPPORTED_MEDIA_TYPE,
+                "The body is of a kind not taken here",
+                "Send `content-type: application/json` and no `content-encoding`."),
+            Self::InvalidEvents => facts("invalid-events", StatusCode::UNPROCESSABLE_ENTITY,
+                "No event was stored",
+                "Every event was rejected, or one of an `atomic=true` request was bad. `results` says of each what is wrong and where."),
+            Self::InvalidQuery => facts("invalid-query", StatusCode::UNPROCESSABLE_ENTITY,
+                "The query's rule is wrong",
+                "Every entry of `errors` points at one part of the rule and says what would be right. Nothing was changed."),
+            Self::InvalidRun => facts("invalid-run", StatusCode::UNPROCESSABLE_ENTITY,
+                "The run cannot be asked for so",
+                "The body of a run may be left out or be `{\"max_batches\": n}` with n of at least 1."),
+            Self::Internal => facts("internal-error", StatusCode::INTERNAL_SERVER_ERROR,
+                "The service failed",
+                "Something is wrong inside the service; its log has the cause under this `request_id`. Posting the same events again is safe."),
+            Self::QueueFull => facts("queue-full", StatusCode::SERVICE_UNAVAILABLE,
+                "Too many events are waiting to be stored",
+                "The queue in front of the database is full; nothing was stored. Send the same events with the same ids again after `Retry-After`."),
+            Self::OutcomeUnknown => facts("outcome-unknown", StatusCode::SERVICE_UNAVAILABLE,
+                "Whether the events are stored is not known",
+                "The database failed while the events were being stored. Send the same events with the same ids again after `Retry-After`; what is stored already counts once."),
+            Self::DatabaseAway => facts("database-away", StatusCode::SERVICE_UNAVAILABLE,
+                "The database cannot be reached",
+                "The database does not answer, or not in time. Ask again after `Retry-After`."),
+            Self::DeadlineExceeded => facts("deadline-exceeded", StatusCode::SERVICE_UNAVAILABLE,
+                "The answer took too long",
+                "The request was not answered in time (`GET /v1/limits`); what it began may still be finished. Asking again after `Retry-After` is safe."),
+            Self::NotReady => facts("not-ready", StatusCode::SERVICE_UNAVAILABLE,
+                "The service is not ready",
+                "The service is starting, or cannot reach its database. Ask again after `Retry-After`."),
+            Self::Stopping => facts("stopping", StatusCode::SERVICE_UNAVAILABLE,
+                "The service is stopping",
+                "The service is being stopped; nothing was stored. Ask again after `Retry-After`."),
+        }
+    }
+
+    /// The kind of this name.
+    pub(super) fn named(name: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|kind| kind.facts().name == name)
+    }
+
+    /// The kind for an answer that the framework made without one.
+    pub(super) fn of_status(status: StatusCode) -> Self {
+        match status {
+            StatusCode::NOT_FOUND => Self::NotFound,
+            StatusCode::METHOD_NOT_ALLOWED => Self::MethodNotAllowed,
+            StatusCode::REQUEST_TIMEOUT => Self::BodyTimeout,
+            StatusCode::PAYLOAD_TOO_LARGE => Self::TooLarge,
+            StatusCode::UNSUPPORTED_MEDIA_TYPE => Self::UnsupportedMediaType,
+            status if status.is_server_error() => Self::Internal,
+            _ => Self::BadRequest,
+        }
+    }
+
+    /// After how many seconds to try again, where that helps.
+    pub(super) const fn retry_after_seconds(self) -> Option<u8> {
+        match self {
+            Self::QueueFull | Self::OutcomeUnknown | Self::NotReady => Some(1),
+            Self::DatabaseAway | Self::DeadlineExceeded | Self::Stopping => Some(5),
+            Self::BadRequest
+            | Self::InvalidParameters
+            | Self::MalformedBody
+            | Self::NotFound
+            | Self::NoSuchQuery
+            | Self::NoSuchProblem
+            | Self::MethodNotAllowed
+            | Self::BodyTimeout
+            | Self::EventConflict
+            | Self::AnotherQuery
+            | Self::QueryPaused
+            | Self::TooLarge
+            | Self::UnsupportedMediaType
+            | Self::InvalidEvents
+            | Self::InvalidQuery
+            | Self::InvalidRun
+            | Self::Internal => None,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_kind_has_a_name_of_its_own_and_waits_only_where_that_helps() {
+        for kind in ProblemKind::ALL {
+            assert_eq!(ProblemKind::named(kind.facts().name), Some(kind));
+            let unavailable = kind.facts().status == StatusCode::SERVICE_UNAVAILABLE;
+            assert_eq!(kind.retry_after_seconds().is_some(), unavailable, "{kind:?}");
+        }
+    }
+}

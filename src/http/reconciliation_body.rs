@@ -1,0 +1,179 @@
+//! The reconciliation in JSON. Every part is always there, zeros included.
+
+use std::collections::BTreeMap;
+
+use serde::Serialize;
+use utoipa::ToSchema;
+
+use super::figures::{Figures, GroupMembers, GroupMembersSchema, moment_text};
+use crate::database::ReconciliationSnapshot;
+use crate::domain::{Currency, EventField, EventId, Totals, WindowKey};
+use crate::finance::reconcile::{CurrencyTotals, Line, Reconciliation};
+
+/// The stream against a recount of the raw log.
+#[derive(Debug, Serialize, ToSchema)]
+#[schema(as = Reconciliation)]
+pub(super) struct ReconciliationBody {
+    /// Whose stream.
+    #[schema(example = "hourly_sales")]
+    query: String,
+    /// The moment of the snapshot, by the database's clock.
+    #[schema(format = DateTime)]
+    as_of: String,
+    /// The watermark of the query's last batch.
+    #[schema(format = DateTime, example = "2026-10-01T11:40:00.000Z")]
+    watermark: String,
+    /// Every window that ends by this moment is final; null before the first is.
+    #[schema(format = DateTime, example = "2026-10-01T11:00:00Z")]
+    complete_through: Option<String>,
+    /// Every window that stands on either side, by start, then group and currency.
+    windows: Vec<LineBody>,
+    /// The lines added up, per currency: currencies are never added together.
+    totals: BTreeMap<&'static str, TotalsBody>,
+    /// How many windows have a difference that is not fully itemised.
+    unexplained: usize,
+}
+
+/// One window of the report. The fields of the query's `group_by` are members of their own.
+#[derive(Debug, Serialize, ToSchema)]
+#[schema(as = ReconciliationLine)]
+struct LineBody {
+    /// The first moment inside the window.
+    #[schema(format = DateTime, example = "2026-10-01T09:00:00Z")]
+    start: String,
+    /// The first moment after the window.
+    #[schema(format = DateTime, example = "2026-10-01T10:00:00Z")]
+    end: String,
+    #[serde(flatten)]
+    #[schema(value_type = GroupMembersSchema)]
+    group: GroupMembers,
+    /// ISO 4217.
+    #[schema(example = "USD")]
+    currency: &'static str,
+    /// What the stream wrote; null where no row exists.
+    stream: Option<Figures>,
+    /// What the raw log holds; null where it holds no matching event.
+    recount: Option<Figures>,
+    /// Recount − stream.
+    difference: Figures,
+    /// Events that came after the window was final.
+    late: LateBody,
+    #[serde(flatten)]
+    parts: Parts,
+    /// Whether the window is final.
+    r#final: bool,
+    /// The first that applies: `unexplained`, `corrected`, `late`, `open`, `waiting`, `match`.
+    #[schema(example = "late")]
+    status: &'static str,
+}
+
+/// Late events of a window.
+#[derive(Debug, Serialize, ToSchema)]
+#[schema(as = ReconciliationLate)]
+struct LateBody {
+    #[serde(flatten)]
+    figures: Figures,
+    /// Their ids, in the order of the raw log.
+    event_ids: Vec<String>,
+}
+
+/// What a difference is made of besides late events, and what stands beside it.
+#[derive(Debug, Serialize, ToSchema)]
+#[schema(as = ReconciliationParts)]
+struct Parts {
+    /// In state, not yet written; in append mode.
+    open: Figures,
+    /// Received, not yet read by the query.
+    waiting: Figures,
+    /// Counted by the stream and not by the recount.
+    repeats: Figures,
+    /// Left out by both sides; for information.
+    duplicates: Figures,
+    /// Stored aside and in no count; for information.
+    quarantined: Figures,
+    /// Booked corrections.
+    corrections: Figures,
+}
+
+impl Parts {
+    fn of(open: Totals, waiting: Totals, currency: Currency) -> Self {
+        let none = || Figures::of(Totals::ZERO, currency);
+        Self {
+            open: Figures::of(open, currency),
+            waiting: Figures::of(waiting, currency),
+            repeats: none(),
+            duplicates: none(),
+            quarantined: none(),
+            corrections: none(),
+        }
+    }
+}
+
+/// All lines of one currency added up.
+#[derive(Debug, Serialize, ToSchema)]
+#[schema(as = ReconciliationTotals)]
+struct TotalsBody {
+    /// What the stream wrote.
+    stream: Figures,
+    /// What the raw log holds.
+    recount: Figures,
+    /// Recount − stream.
+    difference: Figures,
+    /// Late events.
+    late: Figures,
+    #[serde(flatten)]
+    parts: Parts,
+}
+
+impl ReconciliationBody {
+    /// The report on a snapshot.
+    pub(super) fn of(snapshot: &ReconciliationSnapshot, report: &Reconciliation) -> Self {
+        let query = &snapshot.query;
+        let fields = &query.spec.group_by;
+        Self {
+            query: query.name.to_string(),
+            as_of: moment_text(snapshot.as_of),
+            watermark: query.watermark.to_string(),
+            complete_through: query.complete_through().map(|time| time.to_string()),
+            windows: report.lines.iter().map(|(key, line)| line_body(key, line, fields)).collect(),
+            totals: report
+                .totals
+                .iter()
+                .map(|(currency, sums)| (currency.code(), totals_body(sums, *currency)))
+                .collect(),
+            unexplained: report.unexplained,
+        }
+    }
+}
+
+fn line_body(key: &WindowKey, line: &Line, fields: &[EventField]) -> LineBody {
+    let currency = key.currency;
+    let figures = |totals| Figures::of(totals, currency);
+    LineBody {
+        start: key.window.start.to_string(),
+        end: key.window.end.to_string(),
+        group: GroupMembers::of(fields, &key.group),
+        currency: currency.code(),
+        stream: line.stream.map(figures),
+        recount: line.recount.map(figures),
+        difference: figures(line.difference()),
+        late: LateBody {
+            figures: figures(line.late),
+            event_ids: line.late_event_ids.iter().map(EventId::to_string).collect(),
+        },
+        parts: Parts::of(line.open, line.waiting, currency),
+        r#final: line.is_final,
+        status: line.verdict().as_str(),
+    }
+}
+
+fn totals_body(sums: &CurrencyTotals, currency: Currency) -> TotalsBody {
+    let figures = |totals| Figures::of(totals, currency);
+    TotalsBody {
+        stream: figures(sums.stream),
+        recount: figures(sums.recount),
+        difference: figures(sums.recount.minus(sums.stream)),
+        late: figures(sums.late),
+        parts: Parts::of(sums.open, sums.waiting, currency),
+    }
+}

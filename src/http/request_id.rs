@@ -1,0 +1,57 @@
+//! The outermost middleware: gives every request its id, and writes problems out with it.
+
+use axum::extract::Request;
+use axum::http::{HeaderName, HeaderValue};
+use axum::middleware::Next;
+use axum::response::Response;
+use tower_http::request_id::{MakeRequestId as _, MakeRequestUuid};
+
+use super::problem::Problem;
+use super::problem_kind::ProblemKind;
+
+const HEADER: HeaderName = HeaderName::from_static("x-request-id");
+const CHARS_MAX: usize = 128;
+
+/// The id of a request: the caller's when it is sane, or a new one.
+#[derive(Debug, Clone)]
+pub(super) struct RequestId(HeaderValue);
+
+impl RequestId {
+    fn of(request: &Request) -> Self {
+        let given = request.headers().get(HEADER).filter(|given| is_sane(given));
+        let made = || MakeRequestUuid.make_request_id(request).map(|id| id.into_header_value());
+        Self(given.cloned().or_else(made).unwrap_or(HeaderValue::from_static("unknown")))
+    }
+
+    /// The id as text.
+    pub(super) fn as_str(&self) -> &str {
+        self.0.to_str().unwrap_or_default()
+    }
+}
+
+/// Whether an id is fit for headers, logs and JSON: 1 to 128 letters, digits and `._:+/=@-`.
+fn is_sane(value: &HeaderValue) -> bool {
+    let plain = |byte: &u8| byte.is_ascii_alphanumeric() || b"._:+/=@-".contains(byte);
+    (1..=CHARS_MAX).contains(&value.len()) && value.as_bytes().iter().all(plain)
+}
+
+/// Gives the request its id, answers with it, and turns every error into a problem that names it.
+pub(super) async fn request_id(mut request: Request, next: Next) -> Response {
+    let id = RequestId::of(&request);
+    request.extensions_mut().insert(id.clone());
+    let mut response = write_problem(next.run(request).await, &id);
+    response.headers_mut().insert(HEADER, id.0);
+    response
+}
+
+fn write_problem(response: Response, id: &RequestId) -> Response {
+    let (mut head, body) = response.into_parts();
+    let is_error = head.status.is_client_error() || head.status.is_server_error();
+    match head.extensions.remove::<Problem>() {
+        Some(problem) => problem.write(head, id.as_str()),
+        None if is_error => {
+            Problem::of(ProblemKind::of_status(head.status)).write(head, id.as_str())
+        }
+        None => Response::from_parts(head, body),
+    }
+}

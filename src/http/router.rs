@@ -1,0 +1,106 @@
+//! All addresses, and the API description that is made from them.
+
+use axum::Router;
+use axum::middleware::{from_fn, from_fn_with_state};
+use axum::response::IntoResponse as _;
+use tower_http::trace::TraceLayer;
+use utoipa::OpenApi as _;
+use utoipa_axum::router::OpenApiRouter;
+use utoipa_axum::routes;
+use utoipa_swagger_ui::{Config, SwaggerUi};
+
+use super::detach::{Detached, detach};
+use super::problem::Problem;
+use super::problem_kind::ProblemKind;
+use super::request_id::request_id;
+use super::windows;
+use super::{App, access_log, dropped_events, events, progress, queries, reconciliation, service};
+
+/// What the API says of itself.
+#[derive(Debug, utoipa::OpenApi)]
+#[openapi(
+    info(
+        title = "Tillmark",
+        description = "Keeps every order event of the tills and answers two questions: is this hour \
+                       finished, and why does finance get another number?\n\n\
+                       Times are RFC 3339 and answered in UTC. Money is decimal strings, exact, \
+                       with its currency beside it. Ranges are half-open. Unknown parameters and \
+                       fields are refused. Every answer has `x-request-id`; every 4xx and 5xx is \
+                       `application/problem+json` (RFC 9457)."
+    ),
+    tags(
+        (name = "Ingest", description = "Posting what happened at the tills"),
+        (name = "Queries", description = "The rules by which events are counted"),
+        (name = "Reading", description = "What was counted, and what was not"),
+        (name = "Finance", description = "The stream against a recount of the raw log"),
+        (name = "Service", description = "The service itself"),
+    ),
+    components(schemas(super::problem::ProblemBody))
+)]
+struct Description;
+
+fn addresses() -> OpenApiRouter<App> {
+    OpenApiRouter::with_openapi(Description::openapi())
+        .routes(routes!(events::post_events))
+        .routes(routes!(queries::list_queries))
+        .routes(routes!(queries::put_query, queries::get_query, queries::delete_query))
+        .routes(routes!(queries::pause_query))
+        .routes(routes!(queries::resume_query))
+        .routes(routes!(queries::reset_query))
+        .routes(routes!(queries::run_query))
+        .routes(routes!(windows::list_windows))
+        .routes(routes!(windows::hourly_sales))
+        .routes(routes!(progress::query_progress))
+        .routes(routes!(progress::all_progress))
+        .routes(routes!(dropped_events::list_dropped_events))
+        .routes(routes!(reconciliation::query_reconciliation))
+        .routes(routes!(reconciliation::hourly_reconciliation))
+        .routes(routes!(service::livez))
+        .routes(routes!(service::readyz))
+        .routes(routes!(service::version))
+        .routes(routes!(service::limits))
+        .routes(routes!(service::openapi_document))
+        .routes(routes!(service::problem))
+}
+
+/// The API description (OpenAPI 3.1).
+pub fn openapi() -> utoipa::openapi::OpenApi {
+    addresses().into_openapi()
+}
+
+/// The API description as it stands in `openapi/openapi.json`: indented, with a last newline.
+///
+/// # Errors
+/// None in practice: the description is plain data.
+pub fn openapi_json() -> serde_json::Result<String> {
+    Ok(openapi().to_pretty_json()? + "\n")
+}
+
+/// The whole service.
+pub fn router(app: App) -> Router {
+    let detached =
+        Detached { work: app.work.clone(), request_timeout: app.settings.request_timeout };
+    let (addresses, _) = addresses().split_for_parts();
+    let documentation = SwaggerUi::new("/docs").config(Config::from("/openapi.json"));
+    guarded(addresses.with_state(app).merge(documentation), detached)
+}
+
+/// `routes` and everything that each request passes before it gets there.
+pub(super) fn guarded(routes: Router, detached: Detached) -> Router {
+    let log = TraceLayer::new_for_http()
+        .make_span_with(access_log::span)
+        .on_request(())
+        .on_response(access_log::answered)
+        .on_body_chunk(())
+        .on_eos(())
+        .on_failure(());
+    routes
+        .fallback(async || Problem::of(ProblemKind::NotFound).into_response())
+        .layer(from_fn_with_state(detached, detach))
+        .layer(log)
+        .layer(from_fn(request_id))
+}
+
+#[cfg(test)]
+#[path = "router_tests.rs"]
+mod tests;

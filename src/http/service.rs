@@ -1,0 +1,175 @@
+//! The service itself: alive, ready, which version, which limits, how to be talked to.
+
+use axum::Json;
+use axum::extract::{Path, State};
+use axum::http::header;
+use axum::response::{IntoResponse as _, Response};
+use serde::Serialize;
+use tracing::error;
+use utoipa::ToSchema;
+
+use super::params::NoParams;
+use super::problem::Problem;
+use super::problem_docs::{ListProblems, NamedProblemProblems, ReadyProblems};
+use super::problem_kind::ProblemKind;
+use super::{App, HttpSettings, Phase, examples, openapi_json};
+
+/// Is it alive?
+///
+/// Answers as long as the service can answer anything; it says nothing of the database.
+#[utoipa::path(get, path = "/livez", tag = "Service",
+    responses(
+        (status = 200, description = "It is", body = Health, example = json!({ "status": "alive" })),
+        ListProblems))]
+pub(super) async fn livez(_: NoParams) -> Json<Health> {
+    Json(Health { status: "alive" })
+}
+
+/// Is it ready?
+///
+/// Whether the service takes requests and its database answers.
+#[utoipa::path(get, path = "/readyz", tag = "Service",
+    responses(
+        (status = 200, description = "It is", body = Health, example = json!({ "status": "ready" })),
+        ReadyProblems))]
+pub(super) async fn readyz(State(app): State<App>, _: NoParams) -> Result<Json<Health>, Problem> {
+    match app.readiness.phase() {
+        Phase::Starting => return Err(Problem::of(ProblemKind::NotReady)),
+        Phase::Stopping => return Err(Problem::of(ProblemKind::Stopping)),
+        Phase::Ready => {}
+    }
+    app.database.ping().await?;
+    Ok(Json(Health { status: "ready" }))
+}
+
+/// Which version is it?
+#[utoipa::path(get, path = "/v1/version", tag = "Service",
+    responses(
+        (status = 200, description = "Name and version", body = Version,
+            example = json!({ "name": "tillmark", "version": "0.1.0" })),
+        ListProblems))]
+pub(super) async fn version(_: NoParams) -> Json<Version> {
+    Json(Version { name: "tillmark", version: env!("CARGO_PKG_VERSION") })
+}
+
+/// Which limits are there?
+#[utoipa::path(get, path = "/v1/limits", tag = "Service",
+    responses(
+        (status = 200, description = "The limits of requests", body = Limits,
+            example = json!(examples::limits())),
+        ListProblems))]
+pub(super) async fn limits(State(app): State<App>, _: NoParams) -> Json<Limits> {
+    Json(app.settings.into())
+}
+
+/// How to talk to it.
+///
+/// This description (OpenAPI 3.1). `/docs` shows it for reading.
+#[utoipa::path(get, path = "/openapi.json", tag = "Service",
+    responses(
+        (status = 200, description = "The description", body = serde_json::Value,
+            example = json!({ "openapi": "3.1.0", "info": { "title": "Tillmark" } })),
+        ListProblems))]
+pub(super) async fn openapi_document(_: NoParams) -> Result<Response, Problem> {
+    let json = openapi_json().map_err(|error| {
+        error!(%error, "Could not write the API description");
+        Problem::of(ProblemKind::Internal)
+    })?;
+    Ok(([(header::CONTENT_TYPE, "application/json")], json).into_response())
+}
+
+/// Explain a kind of problem.
+///
+/// The `type` of every error answer is an address like this.
+#[utoipa::path(get, path = "/problems/{name}", tag = "Service",
+    params(("name" = String, Path, description = "The last part of a problem's `type`",
+        example = "no-such-query")),
+    responses(
+        (status = 200, description = "What it means and what to do", body = Explanation,
+            example = json!(examples::explanation())),
+        NamedProblemProblems))]
+pub(super) async fn problem(
+    Path(name): Path<String>,
+    _: NoParams,
+) -> Result<Json<Explanation>, Problem> {
+    let kind = ProblemKind::named(&name).ok_or(Problem::of(ProblemKind::NoSuchProblem))?;
+    Ok(Json(kind.into()))
+}
+
+/// How the service is.
+#[derive(Debug, Serialize, ToSchema)]
+pub(super) struct Health {
+    /// `alive` or `ready`.
+    status: &'static str,
+}
+
+/// What is running.
+#[derive(Debug, Serialize, ToSchema)]
+pub(super) struct Version {
+    /// The program.
+    name: &'static str,
+    /// Its version.
+    version: &'static str,
+}
+
+/// The limits of requests.
+#[derive(Debug, Serialize, ToSchema)]
+pub(super) struct Limits {
+    /// The most events of one body.
+    events_max: usize,
+    /// The longest body, in bytes.
+    body_bytes_max: usize,
+    /// The longest event, in bytes of its JSON text.
+    event_bytes_max: usize,
+    /// The most entries of one page of a list.
+    list_limit_max: u32,
+    /// The most connections at a time.
+    connections_max: usize,
+    /// How long the head of a request may take.
+    header_timeout: String,
+    /// How long a body may take.
+    body_timeout: String,
+    /// How long a whole request may take.
+    request_timeout: String,
+}
+
+impl From<HttpSettings> for Limits {
+    fn from(settings: HttpSettings) -> Self {
+        Self {
+            events_max: settings.events_max,
+            body_bytes_max: settings.body_bytes_max,
+            event_bytes_max: settings.event_bytes_max,
+            list_limit_max: settings.list_limit_max,
+            connections_max: settings.connections_max,
+            header_timeout: settings.header_timeout.to_string(),
+            body_timeout: settings.body_timeout.to_string(),
+            request_timeout: settings.request_timeout.to_string(),
+        }
+    }
+}
+
+/// What a kind of problem means.
+#[derive(Debug, Serialize, ToSchema)]
+pub(super) struct Explanation {
+    /// The kind.
+    #[serde(rename = "type")]
+    problem_type: String,
+    /// The kind in a few words.
+    title: &'static str,
+    /// The HTTP status that it is answered with.
+    status: u16,
+    /// What it means and what to do.
+    explanation: &'static str,
+}
+
+impl From<ProblemKind> for Explanation {
+    fn from(kind: ProblemKind) -> Self {
+        let facts = kind.facts();
+        Self {
+            problem_type: format!("/problems/{}", facts.name),
+            title: facts.title,
+            status: facts.status.as_u16(),
+            explanation: facts.explanation,
+        }
+    }
+}
