@@ -1,4 +1,6 @@
 //! Tillmark.
+pub mod clock;
+pub mod config;
 pub mod database;
 pub mod domain;
 pub mod embedded;
@@ -6,3 +8,4 @@ pub mod engine;
 pub mod finance;
 pub mod intake;
 pub mod pipeline;
+pub mod telemetry;
