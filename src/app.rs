@@ -16,7 +16,7 @@ use crate::domain::{
     EventField, Filter, OutputMode, QueryName, QuerySpec, Seq, Span, Start, Trigger, WindowSpec,
 };
 use crate::embedded::{EmbeddedError, EmbeddedPostgres};
-use crate::http::{self, AppState, HttpSettings};
+use crate::http::{self, AppState, HttpSettings, LocalClient};
 use crate::intake::{Intake, IntakeSettings};
 use crate::pipeline::Pipeline;
 use crate::telemetry;
@@ -70,9 +70,11 @@ impl StartError {
 /// # Errors
 /// [`StartError`] when it cannot start.
 pub fn serve(settings: &ServeSettings) -> Result<(), StartError> {
-    telemetry::start(settings.log.filter(), settings.log.log_format);
-    let runtime = tokio::runtime::Runtime::new()
-        .map_err(|source| StartError::System { doing: "start the threads of the service", source })?;
+    telemetry::start(&settings.log.log, settings.log.log_format);
+    let runtime = tokio::runtime::Runtime::new().map_err(|source| StartError::System {
+        doing: "start the threads of the service",
+        source,
+    })?;
     let listener = runtime.block_on(listen(settings.listen.listen))?;
     let (private, url) = match &settings.database.database_url {
         Some(url) => (None, url.clone()),
@@ -92,9 +94,10 @@ pub fn serve(settings: &ServeSettings) -> Result<(), StartError> {
 }
 
 async fn listen(address: SocketAddr) -> Result<TcpListener, StartError> {
-    TcpListener::bind(address)
-        .await
-        .map_err(|source| StartError::Setting { variable: "TILLMARK_LISTEN", source: source.into() })
+    TcpListener::bind(address).await.map_err(|source| StartError::Setting {
+        variable: "TILLMARK_LISTEN",
+        source: source.into(),
+    })
 }
 
 async fn run(
@@ -103,10 +106,11 @@ async fn run(
     listener: TcpListener,
     private_data: Option<PathBuf>,
 ) -> Result<(), StartError> {
-    let service = Service::start(url, settings.database.database_wait, &settings.limits, &settings.shop).await?;
-    let address = listener
-        .local_addr()
-        .map_err(|source| StartError::System { doing: "read the address that is listened on", source })?;
+    let service = Service::start(url, settings).await?;
+    let address = listener.local_addr().map_err(|source| StartError::System {
+        doing: "read the address that is listened on",
+        source,
+    })?;
     let ask_to_end = asked_to_end()?;
     say_hello(address, private_data);
     service.serve_until(listener, ask_to_end).await;
@@ -126,18 +130,16 @@ impl Service {
     ///
     /// # Errors
     /// [`StartError`] when the database cannot be used.
-    pub async fn start(
-        url: &str,
-        wait_max: Span,
-        limits: &LimitSettings,
-        shop: &ShopSettings,
-    ) -> Result<Self, StartError> {
-        let database = Database::start(url, POOL_SIZES, wait_max).await.map_err(|error| match error {
-            DatabaseError::Address(_) => {
-                StartError::Setting { variable: "DATABASE_URL", source: error.into() }
-            }
-            error => StartError::Database(error),
-        })?;
+    pub async fn start(url: &str, settings: &ServeSettings) -> Result<Self, StartError> {
+        let (limits, shop) = (&settings.limits, &settings.shop);
+        let wait_max = settings.database.database_wait;
+        let database =
+            Database::start(url, POOL_SIZES, wait_max).await.map_err(|error| match error {
+                DatabaseError::Address(_) => {
+                    StartError::Setting { variable: "DATABASE_URL", source: error.into() }
+                }
+                error => StartError::Database(error),
+            })?;
         database.queries_create_first(&first_queries(shop)).await?;
         let head = watch::Sender::new(Seq::START);
         let pipeline = Pipeline::start(database.clone(), head.clone()).await?;
@@ -154,7 +156,11 @@ impl Service {
 
     /// Answers requests until `ask_to_end` comes back, then ends in order: no longer ready, no new
     /// connections, requests answered, events stored, batches finished, connections closed.
-    pub async fn serve_until(self, listener: TcpListener, ask_to_end: impl Future<Output = ()> + Send) {
+    pub async fn serve_until(
+        self,
+        listener: TcpListener,
+        ask_to_end: impl Future<Output = ()> + Send,
+    ) {
         self.state.set_ready(true);
         let state = self.state.clone();
         let ask_to_end = async move {
@@ -162,7 +168,18 @@ impl Service {
             info!("Asked to end; answering what is under way");
             state.set_ready(false);
         };
-        http::serve(listener, self.state, ask_to_end, DRAIN_MAX).await;
+        http::serve(listener, self.state.clone(), ask_to_end, DRAIN_MAX).await;
+        self.end().await;
+    }
+
+    /// A client of this service without a socket.
+    pub fn local_client(&self) -> LocalClient {
+        LocalClient::new(self.state.clone())
+    }
+
+    /// Stores what is waiting, finishes the batches under way, and closes the connections.
+    pub async fn end(self) {
+        drop(self.state);
         if tokio::time::timeout(WRITER_STOP_MAX, self.writer).await.is_err() {
             warn!("Some events were not stored in time; their requests were not answered");
         }
@@ -223,7 +240,8 @@ fn asked_to_end() -> Result<impl Future<Output = ()> + Send, StartError> {
     let catch = |kind| {
         signal(kind).map_err(|source| StartError::System { doing: "listen for signals", source })
     };
-    let (mut terminate, mut interrupt) = (catch(SignalKind::terminate())?, catch(SignalKind::interrupt())?);
+    let (mut terminate, mut interrupt) =
+        (catch(SignalKind::terminate())?, catch(SignalKind::interrupt())?);
     Ok(async move {
         tokio::select! {
             _ = terminate.recv() => {}

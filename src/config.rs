@@ -8,11 +8,10 @@ use std::path::PathBuf;
 
 use clap::error::{ContextKind, ContextValue, ErrorKind};
 use clap::{Args, CommandFactory, Parser, Subcommand};
-use tracing_subscriber::EnvFilter;
 
 use crate::domain::{Currency, Span};
 use crate::embedded::EmbeddedSettings;
-use crate::telemetry::LogFormat;
+use crate::telemetry::{LogFilter, LogFormat};
 
 /// Final sales hours and a reconciliation that adds up: one binary, one Postgres.
 #[derive(Debug, Parser)]
@@ -53,6 +52,17 @@ pub struct ServeSettings {
     /// What is logged.
     #[command(flatten)]
     pub log: LogSettings,
+}
+
+impl ServeSettings {
+    /// The settings of a service that nobody configured.
+    ///
+    /// # Errors
+    /// The text of a wrong setting in the environment.
+    pub fn defaults() -> Result<Self, String> {
+        let line = CommandLine::try_parse_from(["tillmark"]);
+        line.map(|line| line.serve).map_err(|error| explain(&error))
+    }
 }
 
 /// Where requests come in.
@@ -144,22 +154,11 @@ pub struct ShopSettings {
 #[derive(Debug, Clone, Args)]
 pub struct LogSettings {
     /// A tracing filter, such as `info` or `tillmark::pipeline=debug`.
-    #[arg(long, env = "TILLMARK_LOG", default_value = "info", value_parser = log_filter)]
-    pub log: String,
-    /// How log lines are written.
-    #[arg(long, env = "TILLMARK_LOG_FORMAT", default_value = "text", value_enum)]
+    #[arg(long, env = "TILLMARK_LOG", default_value = "info")]
+    pub log: LogFilter,
+    /// How log lines are written: `text` or `json`.
+    #[arg(long, env = "TILLMARK_LOG_FORMAT", default_value = "text")]
     pub log_format: LogFormat,
-}
-
-impl LogSettings {
-    /// The filter; it was checked when the settings were read.
-    pub fn filter(&self) -> EnvFilter {
-        EnvFilter::new(&self.log)
-    }
-}
-
-fn log_filter(text: &str) -> Result<String, tracing_subscriber::filter::ParseError> {
-    EnvFilter::try_new(text).map(|_| text.to_owned())
 }
 
 /// What `tillmark demo` can be told.
@@ -173,10 +172,11 @@ pub struct DemoSettings {
 }
 
 impl DemoSettings {
-    /// The settings of a scratch Postgres in `data_dir`.
-    pub fn embedded(&self, data_dir: PathBuf) -> EmbeddedSettings {
+    /// The settings of a scratch Postgres in a folder of its own.
+    pub fn embedded(&self) -> EmbeddedSettings {
+        let folder = format!("tillmark-demo-{}", std::process::id());
         EmbeddedSettings {
-            data_dir: Some(data_dir),
+            data_dir: Some(std::env::temp_dir().join(folder)),
             pg_bin_dir: self.pg_bin_dir.clone(),
             search_path: self.search_path.clone(),
         }

@@ -1,3 +1,29 @@
-//! POST → DURABLE.
+//! From a posted body to events that are ready to be stored.
+//!
+//! [`json_items`] takes a body apart, [`event`] checks one item and gives it its identity. Both are
+//! pure: what they answer depends on their arguments alone.
+//!
+//! Invariants:
+//! * What is wrong inside one item costs that item only; what makes the body unreadable costs all.
+//! * All faults of an item are told at once (of a hostile one, the first forty).
+//! * Amounts and numbers are read from their text, never through a float.
+//! * An event hashes the same however it was written, and no two different events hash the same.
+//! * No posted byte can cause a panic, and the work is linear in the body.
+//!
+//! Absent on purpose: a clock (event times are the tills'), a database, HTTP and its status codes.
+
+mod attributes;
+mod faults;
+mod fields;
 mod group_commit;
+mod identity;
+mod raw_json;
+mod validate;
+mod wire;
+
+#[cfg(test)]
+mod tests;
+
 pub use group_commit::{Intake, IntakeError, IntakeSettings};
+pub use validate::{EventDefaults, InvalidItem, event};
+pub use wire::{BodyError, BodyLimits, Item, json_items};
