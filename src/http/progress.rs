@@ -12,8 +12,7 @@ use super::problem::Problem;
 use super::query_name;
 use super::state::AppState;
 use crate::database::{CommittedProgress, ProgressCursor};
-use crate::domain::{BatchId, EventTime, QueryName};
-use crate::engine::EventTimeRange;
+use crate::domain::{BatchId, QueryName};
 
 /// What one micro-batch did.
 #[derive(Debug, Serialize, ToSchema)]
@@ -100,14 +99,6 @@ pub(super) struct ProgressPage {
     next_cursor: Option<String>,
 }
 
-impl From<EventTimeRange> for EventTimeBody {
-    fn from(range: EventTimeRange) -> Self {
-        let EventTimeRange { min, max, avg } = range;
-        let [min, max, avg] = [min, max, avg].map(|time: EventTime| time.to_string());
-        Self { min, max, avg }
-    }
-}
-
 impl From<&CommittedProgress> for ProgressBody {
     fn from(committed: &CommittedProgress) -> Self {
         let entry = &committed.entry;
@@ -121,7 +112,11 @@ impl From<&CommittedProgress> for ProgressBody {
             duplicates: entry.duplicates,
             late_watermark: entry.late_watermark.to_string(),
             watermark: entry.watermark.to_string(),
-            event_time: entry.event_time.map(EventTimeBody::from),
+            event_time: entry.event_time.map(|range| EventTimeBody {
+                min: range.min.to_string(),
+                max: range.max.to_string(),
+                avg: range.avg.to_string(),
+            }),
             rows_written: entry.rows_written,
             state: StateBody {
                 windows: entry.state_windows,

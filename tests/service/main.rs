@@ -1,0 +1,12 @@
+//! The service as its users see it: the real binary on a real Postgres, over HTTP.
+#![allow(clippy::unwrap_used, clippy::expect_used, reason = "a test fails by panicking")]
+#![allow(
+    unreachable_pub,
+    dead_code,
+    reason = "the support module is shared by several test binaries"
+)]
+
+#[path = "../support/mod.rs"]
+mod support;
+
+mod worked_example;
