@@ -163,4 +163,18 @@ mod tests {
         }
         assert_eq!(Field::of_name("Amount"), None);
     }
+
+    #[test]
+    fn an_item_that_is_not_json_is_told_so_apart_from_one_that_is_no_object() {
+        for (item, code) in [
+            ("", "not_json"),
+            ("{\"status\":", "not_json"),
+            ("{} {}", "not_json"),
+            ("17", "wrong_type"),
+        ] {
+            let mut faults = Faults::default();
+            assert!(Fields::read(item, &mut faults).is_none(), "{item}");
+            assert_eq!(faults.into_vec()[0].code, code, "{item}");
+        }
+    }
 }

@@ -9,4 +9,8 @@
 #[path = "../support/mod.rs"]
 mod support;
 
+mod crash;
+mod posting;
+mod reconciliation;
+mod replicas;
 mod worked_example;
