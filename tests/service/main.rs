@@ -10,6 +10,7 @@
 mod support;
 
 mod crash;
+mod disconnect;
 mod posting;
 mod reconciliation;
 mod replicas;
