@@ -12,6 +12,8 @@ mod support;
 mod crash;
 mod disconnect;
 mod posting;
+mod private_postgres;
+mod queries;
 mod reconciliation;
 mod replicas;
 mod worked_example;
