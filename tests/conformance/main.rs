@@ -4,6 +4,7 @@
 #![allow(
     unreachable_pub,
     dead_code,
+    unused_imports,
     reason = "the support module is shared by several test binaries"
 )]
 
