@@ -1,5 +1,33 @@
-//! Tillmark.
+//! Tillmark keeps every order event that till apps post and answers two questions: *is this hour
+//! finished?* and *why does finance get another number?*
+//!
+//! ```text
+//! POST → http/ → intake/ validate → group_commit ──► raw log (Postgres)
+//!                                                         │  read after position
+//!                               rows + state + dropped + position + progress, ONE transaction
+//!                                    ▲                    ▼
+//!                                database/ ◄── pipeline ──► engine::step (pure: state + batch → outcome)
+//! GET  ← http/ ← database/ (rows, progress, ledger) ;  finance/ ← database::recount (plain SQL)
+//! ```
+//!
+//! | module | role | never |
+//! |---|---|---|
+//! | [`domain`] | the words: values that cannot be wrong once made | any other module, I/O, a clock |
+//! | [`intake`] | POST → durable | HTTP; its checks know no database |
+//! | [`engine`] | the event-time rules, pure | I/O, async, a clock, logging |
+//! | [`pipeline`] | the loop: read → step → commit | HTTP, SQL |
+//! | [`database`] | all SQL | HTTP, a clock |
+//! | [`finance`] | what must add up | the engine, in the reconciliation |
+//! | [`http`] | routes, statuses, problems | SQL, rules |
+//! | [`embedded`] | the private Postgres | SQL, async |
+//!
+//! `tests/architecture.rs` keeps this table true.
+
+pub mod app;
+pub mod clock;
+pub mod config;
 pub mod database;
+pub mod demo;
 pub mod domain;
 pub mod embedded;
 pub mod engine;
@@ -7,3 +35,4 @@ pub mod finance;
 pub mod http;
 pub mod intake;
 pub mod pipeline;
+pub mod telemetry;

@@ -1,2 +1,42 @@
-//! The `tillmark` binary.
-fn main() {}
+//! The `tillmark` binary: reads the settings and starts what they name.
+
+use std::process::ExitCode;
+
+use tillmark::app;
+use tillmark::config::{Command, CommandLine, Refusal};
+use tillmark::{demo, http};
+
+/// Wrong settings (`EX_USAGE`).
+const EXIT_USAGE: u8 = 64;
+/// No database to work with (`EX_UNAVAILABLE`).
+const EXIT_UNAVAILABLE: u8 = 69;
+
+fn main() -> ExitCode {
+    let command = match CommandLine::read() {
+        Ok(command) => command,
+        Err(Refusal::Shown(text)) => {
+            print!("{text}");
+            return ExitCode::SUCCESS;
+        }
+        Err(Refusal::Wrong(text)) => {
+            eprintln!("{}", text.trim_end());
+            return ExitCode::from(EXIT_USAGE);
+        }
+    };
+    let ended = match command {
+        Command::Serve(settings) => app::serve(&settings),
+        Command::Demo(settings) => demo::play(&settings),
+        Command::Openapi => {
+            println!("{}", http::openapi_json());
+            Ok(())
+        }
+    };
+    match ended {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            let setting = error.is_setting();
+            eprintln!("tillmark: {:#}", anyhow::Error::from(error));
+            ExitCode::from(if setting { EXIT_USAGE } else { EXIT_UNAVAILABLE })
+        }
+    }
+}

@@ -75,7 +75,11 @@ impl DatabaseError {
         let mut text = self.to_string();
         let mut cause = std::error::Error::source(self);
         while let Some(error) = cause {
-            text = format!("{text}: {error}");
+            // sqlx repeats its cause in its own text.
+            let cause_text = error.to_string();
+            if !text.ends_with(&cause_text) {
+                text = format!("{text}: {cause_text}");
+            }
             cause = error.source();
         }
         text

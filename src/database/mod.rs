@@ -32,7 +32,7 @@ pub use dropped_events::{DroppedEvent, DroppedSelection};
 pub use error::DatabaseError;
 pub use partitions::LogRoom;
 pub use progress::{BatchDurations, CommittedProgress, ProgressCursor, ProgressEntry};
-pub use queries::{QueryPut, StoredQuery};
+pub use queries::{QueryPut, QueryVersion, StoredQuery};
 pub use query_status::QueryFigures;
 pub use recount::{ReconciliationSnapshot, Recount, RecountRange};
 pub use windows::{WindowRow, WindowSelection};

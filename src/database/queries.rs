@@ -118,6 +118,13 @@ pub(super) async fn find(
     columns.ok_or_else(|| DatabaseError::NoSuchQuery(name.clone()))?.read()
 }
 
+/// Tells whether a query is still the one that was read, and unchanged from outside.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct QueryVersion {
+    query_id: i64,
+    epoch: i64,
+}
+
 /// What a PUT did.
 #[derive(Debug, Clone)]
 pub enum QueryPut {
@@ -187,23 +194,46 @@ impl Database {
         columns.into_iter().map(QueryColumns::read).collect()
     }
 
-    /// The names of all queries and the epoch each is in; nothing else of them is read, so one
+    /// The names of all queries and the version each is in; nothing else of them is read, so one
     /// that is damaged does not hide the others.
     ///
     /// # Errors
     /// [`DatabaseError::Failed`].
-    pub async fn query_epochs(&self) -> Result<Vec<(QueryName, i64)>, DatabaseError> {
-        let rows: Vec<(String, i64)> =
-            sqlx::query_as("select name, epoch from queries order by name")
+    pub async fn query_versions(&self) -> Result<Vec<(QueryName, QueryVersion)>, DatabaseError> {
+        let rows: Vec<(String, i64, i64)> =
+            sqlx::query_as("select name, query_id, epoch from queries")
                 .fetch_all(&self.engine)
                 .await
                 .doing("list queries")?;
         rows.into_iter()
-            .map(|(name, epoch)| {
+            .map(|(name, query_id, epoch)| {
                 let name = name.parse().map_err(|error| unreadable("name of a query", error))?;
-                Ok((name, epoch))
+                Ok((name, QueryVersion { query_id, epoch }))
             })
             .collect()
+    }
+
+    /// Creates the queries that every shop starts with, the first time a database is used; later
+    /// a query that somebody deleted stays deleted.
+    ///
+    /// # Errors
+    /// [`DatabaseError::Failed`].
+    pub async fn queries_create_first(
+        &self,
+        first: &[(QueryName, QuerySpec)],
+    ) -> Result<(), DatabaseError> {
+        let mut transaction =
+            self.engine.begin().await.doing("begin creating the first queries")?;
+        let used: bool = sqlx::query_scalar("select is_called from queries_query_id_seq")
+            .fetch_one(&mut *transaction)
+            .await
+            .doing("see whether there was a query before")?;
+        if !used {
+            for (name, spec) in first {
+                query_insert(&mut transaction, name, spec).await?;
+            }
+        }
+        transaction.commit().await.doing("create the first queries")
     }
 
     /// Pauses or resumes a query. A batch that is running when it is paused cannot commit any more.

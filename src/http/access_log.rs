@@ -1,43 +1,43 @@
 //! One span and one log line per request.
 
-use std::time::Duration;
-
 use axum::extract::{MatchedPath, Request};
 use axum::http::HeaderMap;
+use axum::middleware::Next;
 use axum::response::Response;
 use tracing::field::Empty;
-use tracing::{Span, info, info_span};
+use tracing::{Instrument as _, Span, info, info_span};
 
 use super::request_id::RequestId;
+use crate::clock::Stopwatch;
 
-/// The span of a request: its id, method and route, and the trace it belongs to.
-pub(super) fn span(request: &Request) -> Span {
+/// Handles the request in a span of its own, and logs once how it was answered.
+pub(super) async fn access_log(request: Request, next: Next) -> Response {
+    let (watch, span) = (Stopwatch::start(), span(&request));
+    let method = request.method().clone();
+    let route = request.extensions().get::<MatchedPath>().cloned();
+    let response = next.run(request).instrument(span.clone()).await;
+    let route = route.as_ref().map_or("no route", MatchedPath::as_str);
+    span.in_scope(|| {
+        info!(
+            http.method = %method,
+            http.route = route,
+            http.status = response.status().as_u16(),
+            http.duration_us = watch.elapsed_us(),
+            "Answered {method} {route} with {}",
+            response.status(),
+        );
+    });
+    response
+}
+
+/// The span of a request: its id, and the trace it belongs to.
+fn span(request: &Request) -> Span {
     let id = request.extensions().get::<RequestId>().map_or("", RequestId::as_str);
-    let route = request.extensions().get::<MatchedPath>().map_or("none", MatchedPath::as_str);
-    let span = info_span!(
-        "request",
-        request.id = id,
-        request.method = %request.method(),
-        request.route = route,
-        trace.id = Empty,
-        trace.parent_id = Empty,
-    );
+    let span = info_span!("request", request.id = id, trace.id = Empty, trace.parent_id = Empty,);
     if let Some((trace_id, parent_id)) = trace_parent(request.headers()) {
         span.record("trace.id", trace_id).record("trace.parent_id", parent_id);
     }
     span
-}
-
-/// The log line of an answered request, inside its span.
-pub(super) fn answered(response: &Response, duration: Duration, span: &Span) {
-    span.in_scope(|| {
-        info!(
-            response.status = response.status().as_u16(),
-            response.duration_ms = duration.as_micros() as f64 / 1_000.0,
-            "Answered a request with {}",
-            response.status(),
-        );
-    });
 }
 
 /// The trace id and parent id of a `traceparent` header (W3C Trace Context, version 00).

@@ -46,6 +46,7 @@ pub(super) async fn list_dropped_events(
     let link = params.finish()?;
     let after = page.after.as_ref().map(|cursor| Seq::new(cursor.seq));
     let selection = DroppedSelection { reason, from, to, after };
+    // Of a query deleted in between, the list is merely empty.
     let query_id = app.database.query(&name).await?.query_id;
     let read = app.database.dropped_events(query_id, &selection, page.read_limit()).await?;
     let body = DroppedEventsAnswer::of(name.to_string(), read, &page);

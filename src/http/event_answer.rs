@@ -87,6 +87,7 @@ impl Ingested {
         let (bad, all) = (conflicts + rejected, self.0.len());
         let status = match bad {
             0 => Ok(StatusCode::OK),
+            // What an atomic request cannot store whole is its fault, conflicts included.
             _ if atomic || rejected == all => Err(ProblemKind::InvalidEvents),
             _ if conflicts == all => Err(ProblemKind::EventConflict),
             _ => Ok(StatusCode::MULTI_STATUS),

@@ -21,6 +21,7 @@ mod event_body;
 mod events;
 mod examples;
 mod figures;
+mod local;
 mod paging;
 mod params;
 mod problem;
@@ -38,11 +39,14 @@ mod router;
 mod serve;
 mod service;
 mod settings;
+#[cfg(test)]
+mod tests;
 mod windows;
 
 use axum::extract::FromRef;
 use tokio_util::task::TaskTracker;
 
+pub use local::LocalClient;
 pub use readiness::{Phase, Readiness};
 pub use router::{openapi, openapi_json, router};
 pub use serve::serve;
@@ -76,6 +80,17 @@ impl FromRef<App> for HttpSettings {
 }
 
 impl App {
+    /// A service that is coming up.
+    pub fn new(
+        database: Database,
+        intake: Intake,
+        pipeline: Pipeline,
+        settings: HttpSettings,
+    ) -> Self {
+        let (readiness, work) = (Readiness::starting(), TaskTracker::new());
+        Self { database, intake, pipeline, settings, readiness, work }
+    }
+
     /// Makes the runners match the queries after a change.
     ///
     /// A failure is only logged: the change is stored, and the runners are matched again soon.

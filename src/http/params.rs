@@ -59,6 +59,7 @@ impl Params {
         let (given, known, faults) = (BTreeMap::new(), Vec::new(), Vec::new());
         let mut params = Self { link, limit_max, given, known, faults };
         for (name, value) in pairs {
+            // Postgres cannot store it, so it would fail there instead.
             if value.contains('\0') {
                 params.fault(&name, "invalid", "holds a NUL character");
             }
@@ -106,7 +107,7 @@ impl Params {
     /// The query that `?query=` names, or the one that every service has.
     pub(super) fn query_name(&mut self) -> Result<QueryName, Problem> {
         let name = self.text("query").unwrap_or_else(|| "hourly_sales".to_owned());
-        name.parse().map_err(|_| Problem::no_such_query(&name))
+        name.parse().map_err(|fault| Problem::no_query_name(&name, &fault))
     }
 
     /// `from` and `to`.
@@ -164,10 +165,13 @@ impl Params {
         for name in std::mem::take(&mut self.given).into_keys() {
             self.fault(&name, "unknown", &known);
         }
-        if self.faults.is_empty() {
-            Ok(self.link)
-        } else {
-            Err(Problem::with_faults(ProblemKind::InvalidParameters, self.faults))
+        match self.faults.first() {
+            None => Ok(self.link),
+            Some(first) => {
+                let detail = format!("{}.", first.detail);
+                let problem = Problem::new(ProblemKind::InvalidParameters, detail);
+                Err(problem.and_faults(self.faults))
+            }
         }
     }
 }
@@ -205,7 +209,7 @@ impl<S: Send + Sync> FromRequestParts<S> for NamedQuery {
         let Path(name) = Path::<String>::from_request_parts(parts, state)
             .await
             .map_err(|_| Problem::of(ProblemKind::NoSuchQuery))?;
-        name.parse().map(Self).map_err(|_| Problem::no_such_query(&name))
+        name.parse().map(Self).map_err(|fault| Problem::no_query_name(&name, &fault))
     }
 }
 

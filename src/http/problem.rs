@@ -13,7 +13,7 @@ use utoipa::ToSchema;
 
 use super::problem_kind::ProblemKind;
 use crate::database::DatabaseError;
-use crate::domain::Fault;
+use crate::domain::{Fault, InvalidText};
 use crate::intake::{BodyError, IntakeError};
 use crate::pipeline::RunError;
 
@@ -39,7 +39,12 @@ impl Problem {
 
     /// A problem that points at what is wrong.
     pub(super) fn with_faults(kind: ProblemKind, errors: Vec<Fault>) -> Self {
-        Self { errors, ..Self::of(kind) }
+        Self::of(kind).and_faults(errors)
+    }
+
+    /// The same, pointing at what is wrong.
+    pub(super) fn and_faults(self, errors: Vec<Fault>) -> Self {
+        Self { errors, ..self }
     }
 
     /// The same with further members beside the usual ones.
@@ -50,6 +55,12 @@ impl Problem {
     /// There is no query of this name.
     pub(super) fn no_such_query(name: &str) -> Self {
         Self::new(ProblemKind::NoSuchQuery, format!("There is no query `{name}`."))
+    }
+
+    /// The query's name in the address cannot be one.
+    pub(super) fn no_query_name(name: &str, fault: &InvalidText) -> Self {
+        let detail = format!("There is no query `{name}`; a name {fault}.");
+        Self::new(ProblemKind::NoSuchQuery, detail)
     }
 
     /// The faults it points at.
@@ -122,8 +133,12 @@ impl From<RunError> for Problem {
         match error {
             RunError::NoSuchQuery(name) => DatabaseError::NoSuchQuery(name).into(),
             RunError::Paused => Self::of(ProblemKind::QueryPaused),
+            RunError::Busy => Self::of(ProblemKind::RunsWaiting),
             RunError::Stopping => Self::of(ProblemKind::Stopping),
-            RunError::Failed(source) => source.into(),
+            RunError::Failed(cause) => {
+                warn!(error = cause, "A micro-batch of an asked-for run failed");
+                Self::of(ProblemKind::RunFailed)
+            }
         }
     }
 }
@@ -135,11 +150,11 @@ impl From<BodyError> for Problem {
             BodyError::NotUtf8 { .. }
             | BodyError::ByteOrderMark
             | BodyError::NotJson { .. }
-            | BodyError::TooDeep { .. }
-            | BodyError::NotAnEventList { .. }
+            | BodyError::TooDeep { .. } => ProblemKind::MalformedBody,
+            BodyError::NotAnEventList { .. }
             | BodyError::EventsNotAnArray
             | BodyError::DuplicateEvents
-            | BodyError::UnknownMember { .. } => ProblemKind::MalformedBody,
+            | BodyError::UnknownMember { .. } => ProblemKind::NotEvents,
         };
         Self::new(kind, format!("{error}."))
     }

@@ -12,8 +12,8 @@ use super::problem_kind::ProblemKind;
 use super::problem_kind::ProblemKind::{
     AnotherQuery, BodyTimeout, DatabaseAway, DeadlineExceeded, EventConflict, Internal,
     InvalidEvents, InvalidParameters, InvalidQuery, InvalidRun, MalformedBody, NoSuchProblem,
-    NoSuchQuery, NotReady, OutcomeUnknown, QueryPaused, QueueFull, Stopping, TooLarge,
-    UnsupportedMediaType,
+    NoSuchQuery, NotEvents, NotReady, OutcomeUnknown, QueryPaused, QueueFull, RunFailed,
+    RunsWaiting, Stopping, TooLarge, UnsupportedMediaType,
 };
 
 macro_rules! problem_sets {
@@ -44,10 +44,10 @@ problem_sets! {
     /// Of running a query.
     QueryRunProblems: InvalidParameters, MalformedBody, NoSuchQuery, BodyTimeout, QueryPaused,
         TooLarge, UnsupportedMediaType, InvalidRun, Internal, DatabaseAway, DeadlineExceeded,
-        Stopping;
+        RunsWaiting, RunFailed, Stopping;
     /// Of posting events.
     IngestProblems: InvalidParameters, MalformedBody, BodyTimeout, EventConflict, TooLarge,
-        UnsupportedMediaType, InvalidEvents, Internal, QueueFull, OutcomeUnknown, DeadlineExceeded,
+        UnsupportedMediaType, NotEvents, InvalidEvents, Internal, QueueFull, OutcomeUnknown, DeadlineExceeded,
         Stopping;
     /// Of being ready.
     ReadyProblems: InvalidParameters, Internal, NotReady, DatabaseAway, DeadlineExceeded, Stopping;

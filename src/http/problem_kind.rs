@@ -18,6 +18,7 @@ pub(super) enum ProblemKind {
     QueryPaused,
     TooLarge,
     UnsupportedMediaType,
+    NotEvents,
     InvalidEvents,
     InvalidQuery,
     InvalidRun,
@@ -26,6 +27,8 @@ pub(super) enum ProblemKind {
     OutcomeUnknown,
     DatabaseAway,
     DeadlineExceeded,
+    RunsWaiting,
+    RunFailed,
     NotReady,
     Stopping,
 }
@@ -54,7 +57,7 @@ const fn facts(
 
 impl ProblemKind {
     /// All of them, by status.
-    pub(super) const ALL: [Self; 23] = [
+    pub(super) const ALL: [Self; 26] = [
         Self::BadRequest,
         Self::InvalidParameters,
         Self::MalformedBody,
@@ -68,6 +71,7 @@ impl ProblemKind {
         Self::QueryPaused,
         Self::TooLarge,
         Self::UnsupportedMediaType,
+        Self::NotEvents,
         Self::InvalidEvents,
         Self::InvalidQuery,
         Self::InvalidRun,
@@ -76,82 +80,68 @@ impl ProblemKind {
         Self::OutcomeUnknown,
         Self::DatabaseAway,
         Self::DeadlineExceeded,
+        Self::RunsWaiting,
+        Self::RunFailed,
         Self::NotReady,
         Self::Stopping,
     ];
 
     /// What is said of this kind: the one place where problems become statuses.
+    // Two lines a kind: wrapped, nobody would see the whole of it.
     #[rustfmt::skip]
     pub(super) const fn facts(self) -> Facts {
         match self {
-            Self::BadRequest => facts("bad-request", StatusCode::BAD_REQUEST,
-                "The request cannot be understood",
+            Self::BadRequest => facts("bad-request", StatusCode::BAD_REQUEST, "The request cannot be understood",
                 "Something in the request breaks the rules of HTTP. Correct it before sending it again."),
-            Self::InvalidParameters => facts("invalid-parameters", StatusCode::BAD_REQUEST,
-                "Query parameters are wrong",
+            Self::InvalidParameters => facts("invalid-parameters", StatusCode::BAD_REQUEST, "Query parameters are wrong",
                 "Every entry of `errors` names one parameter. Unknown and repeated parameters are refused, never ignored."),
-            Self::MalformedBody => facts("malformed-body", StatusCode::BAD_REQUEST,
-                "The body cannot be read",
+            Self::MalformedBody => facts("malformed-body", StatusCode::BAD_REQUEST, "The body cannot be read",
                 "The body as a whole is not the JSON that this address takes; `detail` says where. Nothing was stored."),
-            Self::NotFound => facts("not-found", StatusCode::NOT_FOUND,
-                "Nothing is at this address",
+            Self::NotFound => facts("not-found", StatusCode::NOT_FOUND, "Nothing is at this address",
                 "There is no such address. `/docs` shows all there are."),
-            Self::NoSuchQuery => facts("no-such-query", StatusCode::NOT_FOUND,
-                "There is no such query",
+            Self::NoSuchQuery => facts("no-such-query", StatusCode::NOT_FOUND, "There is no such query",
                 "No query has this name. `GET /v1/queries` lists those there are."),
-            Self::NoSuchProblem => facts("no-such-problem", StatusCode::NOT_FOUND,
-                "There is no such kind of problem",
+            Self::NoSuchProblem => facts("no-such-problem", StatusCode::NOT_FOUND, "There is no such kind of problem",
                 "The service never answers with a problem of this name."),
-            Self::MethodNotAllowed => facts("method-not-allowed", StatusCode::METHOD_NOT_ALLOWED,
-                "The address does not take this method",
+            Self::MethodNotAllowed => facts("method-not-allowed", StatusCode::METHOD_NOT_ALLOWED, "The address does not take this method",
                 "The header `Allow` lists the methods that this address takes."),
-            Self::BodyTimeout => facts("body-timeout", StatusCode::REQUEST_TIMEOUT,
-                "The body came too slowly",
+            Self::BodyTimeout => facts("body-timeout", StatusCode::REQUEST_TIMEOUT, "The body came too slowly",
                 "The body was not complete in time (`GET /v1/limits`). Nothing was stored; send it again, in smaller parts."),
-            Self::EventConflict => facts("event-conflict", StatusCode::CONFLICT,
-                "Every event is in conflict with one stored before",
+            Self::EventConflict => facts("event-conflict", StatusCode::CONFLICT, "Every event is in conflict with one stored before",
                 "An event with the same `event_id` and other content is stored already; the first one stays. Sending the same again cannot help: a new event needs a new id."),
-            Self::AnotherQuery => facts("another-query", StatusCode::CONFLICT,
-                "The change would make it another query",
+            Self::AnotherQuery => facts("another-query", StatusCode::CONFLICT, "The change would make it another query",
                 "Only `watermark_delay`, `trigger` and `max_events_per_batch` of a query may change. For anything else create a query under another name."),
-            Self::QueryPaused => facts("query-paused", StatusCode::CONFLICT,
-                "The query is paused",
+            Self::QueryPaused => facts("query-paused", StatusCode::CONFLICT, "The query is paused",
                 "A paused query does not run. Resume it with `POST /v1/queries/{name}/resume` first."),
-            Self::TooLarge => facts("too-large", StatusCode::PAYLOAD_TOO_LARGE,
-                "The body is too large",
+            Self::TooLarge => facts("too-large", StatusCode::PAYLOAD_TOO_LARGE, "The body is too large",
                 "The body has more bytes or more events than allowed; `detail` and `GET /v1/limits` say how many are. Nothing was stored; send it in parts."),
-            Self::UnsupportedMediaType => facts("unsupported-media-type", StatusCode::UNSUPPORTED_MEDIA_TYPE,
-                "The body is of a kind not taken here",
+            Self::UnsupportedMediaType => facts("unsupported-media-type", StatusCode::UNSUPPORTED_MEDIA_TYPE, "The body is of a kind not taken here",
                 "Send `content-type: application/json` and no `content-encoding`."),
-            Self::InvalidEvents => facts("invalid-events", StatusCode::UNPROCESSABLE_ENTITY,
-                "No event was stored",
+            Self::NotEvents => facts("not-events", StatusCode::UNPROCESSABLE_ENTITY, "The body is JSON, but no events",
+                "Send one event, an array of events, or `{\"events\": [...]}` with nothing beside it. Nothing was stored."),
+            Self::InvalidEvents => facts("invalid-events", StatusCode::UNPROCESSABLE_ENTITY, "No event was stored",
                 "Every event was rejected, or one of an `atomic=true` request was bad. `results` says of each what is wrong and where."),
-            Self::InvalidQuery => facts("invalid-query", StatusCode::UNPROCESSABLE_ENTITY,
-                "The query's rule is wrong",
+            Self::InvalidQuery => facts("invalid-query", StatusCode::UNPROCESSABLE_ENTITY, "The query's rule is wrong",
                 "Every entry of `errors` points at one part of the rule and says what would be right. Nothing was changed."),
-            Self::InvalidRun => facts("invalid-run", StatusCode::UNPROCESSABLE_ENTITY,
-                "The run cannot be asked for so",
+            Self::InvalidRun => facts("invalid-run", StatusCode::UNPROCESSABLE_ENTITY, "The run cannot be asked for so",
                 "The body of a run may be left out or be `{\"max_batches\": n}` with n of at least 1."),
-            Self::Internal => facts("internal-error", StatusCode::INTERNAL_SERVER_ERROR,
-                "The service failed",
+            Self::Internal => facts("internal-error", StatusCode::INTERNAL_SERVER_ERROR, "The service failed",
                 "Something is wrong inside the service; its log has the cause under this `request_id`. Posting the same events again is safe."),
-            Self::QueueFull => facts("queue-full", StatusCode::SERVICE_UNAVAILABLE,
-                "Too many events are waiting to be stored",
+            Self::QueueFull => facts("queue-full", StatusCode::SERVICE_UNAVAILABLE, "Too many events are waiting to be stored",
                 "The queue in front of the database is full; nothing was stored. Send the same events with the same ids again after `Retry-After`."),
-            Self::OutcomeUnknown => facts("outcome-unknown", StatusCode::SERVICE_UNAVAILABLE,
-                "Whether the events are stored is not known",
+            Self::OutcomeUnknown => facts("outcome-unknown", StatusCode::SERVICE_UNAVAILABLE, "Whether the events are stored is not known",
                 "The database failed while the events were being stored. Send the same events with the same ids again after `Retry-After`; what is stored already counts once."),
-            Self::DatabaseAway => facts("database-away", StatusCode::SERVICE_UNAVAILABLE,
-                "The database cannot be reached",
+            Self::DatabaseAway => facts("database-away", StatusCode::SERVICE_UNAVAILABLE, "The database cannot be reached",
                 "The database does not answer, or not in time. Ask again after `Retry-After`."),
-            Self::DeadlineExceeded => facts("deadline-exceeded", StatusCode::SERVICE_UNAVAILABLE,
-                "The answer took too long",
+            Self::DeadlineExceeded => facts("deadline-exceeded", StatusCode::SERVICE_UNAVAILABLE, "The answer took too long",
                 "The request was not answered in time (`GET /v1/limits`); what it began may still be finished. Asking again after `Retry-After` is safe."),
-            Self::NotReady => facts("not-ready", StatusCode::SERVICE_UNAVAILABLE,
-                "The service is not ready",
+            Self::RunsWaiting => facts("runs-waiting", StatusCode::SERVICE_UNAVAILABLE, "Too many runs of the query are waiting",
+                "Runs of one query take turns, and too many wait for theirs already. Ask again after `Retry-After`."),
+            Self::RunFailed => facts("run-failed", StatusCode::SERVICE_UNAVAILABLE, "A micro-batch of the query failed",
+                "The query has the reason as its `error` and tries again by itself. Ask again after `Retry-After`."),
+            Self::NotReady => facts("not-ready", StatusCode::SERVICE_UNAVAILABLE, "The service is not ready",
                 "The service is starting, or cannot reach its database. Ask again after `Retry-After`."),
-            Self::Stopping => facts("stopping", StatusCode::SERVICE_UNAVAILABLE,
-                "The service is stopping",
+            Self::Stopping => facts("stopping", StatusCode::SERVICE_UNAVAILABLE, "The service is stopping",
                 "The service is being stopped; nothing was stored. Ask again after `Retry-After`."),
         }
     }
@@ -178,7 +168,11 @@ impl ProblemKind {
     pub(super) const fn retry_after_seconds(self) -> Option<u8> {
         match self {
             Self::QueueFull | Self::OutcomeUnknown | Self::NotReady => Some(1),
-            Self::DatabaseAway | Self::DeadlineExceeded | Self::Stopping => Some(5),
+            Self::DatabaseAway
+            | Self::DeadlineExceeded
+            | Self::RunsWaiting
+            | Self::RunFailed
+            | Self::Stopping => Some(5),
             Self::BadRequest
             | Self::InvalidParameters
             | Self::MalformedBody
@@ -192,6 +186,7 @@ impl ProblemKind {
             | Self::QueryPaused
             | Self::TooLarge
             | Self::UnsupportedMediaType
+            | Self::NotEvents
             | Self::InvalidEvents
             | Self::InvalidQuery
             | Self::InvalidRun

@@ -56,7 +56,7 @@ pub(super) async fn all_progress(
     mut params: Params,
 ) -> Result<Response, Problem> {
     let Some(name) = params.text("query") else { return answer(&app, None, params).await };
-    let name = name.parse().map_err(|_| Problem::no_such_query(&name))?;
+    let name = name.parse().map_err(|fault| Problem::no_query_name(&name, &fault))?;
     app.database.query(&name).await?;
     answer(&app, Some(&name), params).await
 }

@@ -51,6 +51,7 @@ pub(super) async fn list_queries(
     let after = page.after.as_ref().map(|cursor| &cursor.0);
     let mut read = app.database.queries(after, page.read_limit()).await?;
     let next_cursor = page.cut(&mut read, |query| CursorName(query.name.clone()));
+    // One after the other: a long list must not take every connection for reading.
     let mut queries = Vec::with_capacity(read.len());
     for query in read {
         queries.push(app.query_body(query).await?);

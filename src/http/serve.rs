@@ -71,6 +71,7 @@ fn connect(
 ) {
     // Small answers leave at once; a connection without this is only slower.
     let _ = stream.set_nodelay(true);
+    // HTTP/1 alone: the builder that tells versions apart waits for a first byte without a deadline.
     let connection = http1::Builder::new()
         .timer(TokioTimer::new())
         .header_read_timeout(settings.header_timeout.to_duration())

@@ -1,11 +1,11 @@
 //! The service itself: alive, ready, which version, which limits, how to be talked to.
 
 use axum::Json;
-use axum::extract::{Path, State};
+use axum::extract::{FromRequestParts, Path, State};
 use axum::http::header;
+use axum::http::request::Parts;
 use axum::response::{IntoResponse as _, Response};
 use serde::Serialize;
-use tracing::error;
 use utoipa::ToSchema;
 
 use super::params::NoParams;
@@ -70,12 +70,8 @@ pub(super) async fn limits(State(app): State<App>, _: NoParams) -> Json<Limits> 
         (status = 200, description = "The description", body = serde_json::Value,
             example = json!({ "openapi": "3.1.0", "info": { "title": "Tillmark" } })),
         ListProblems))]
-pub(super) async fn openapi_document(_: NoParams) -> Result<Response, Problem> {
-    let json = openapi_json().map_err(|error| {
-        error!(%error, "Could not write the API description");
-        Problem::of(ProblemKind::Internal)
-    })?;
-    Ok(([(header::CONTENT_TYPE, "application/json")], json).into_response())
+pub(super) async fn openapi_document(_: NoParams) -> Response {
+    ([(header::CONTENT_TYPE, "application/json")], openapi_json()).into_response()
 }
 
 /// Explain a kind of problem.
@@ -88,12 +84,22 @@ pub(super) async fn openapi_document(_: NoParams) -> Result<Response, Problem> {
         (status = 200, description = "What it means and what to do", body = Explanation,
             example = json!(examples::explanation())),
         NamedProblemProblems))]
-pub(super) async fn problem(
-    Path(name): Path<String>,
-    _: NoParams,
-) -> Result<Json<Explanation>, Problem> {
-    let kind = ProblemKind::named(&name).ok_or(Problem::of(ProblemKind::NoSuchProblem))?;
-    Ok(Json(kind.into()))
+pub(super) async fn problem(NamedProblem(kind): NamedProblem, _: NoParams) -> Json<Explanation> {
+    Json(kind.into())
+}
+
+/// The kind of problem that an address names.
+#[derive(Debug)]
+pub(super) struct NamedProblem(ProblemKind);
+
+impl<S: Send + Sync> FromRequestParts<S> for NamedProblem {
+    type Rejection = Problem;
+
+    async fn from_request_parts(parts: &mut Parts, state: &S) -> Result<Self, Problem> {
+        let name = Path::<String>::from_request_parts(parts, state).await.ok();
+        let kind = name.and_then(|Path(name)| ProblemKind::named(&name));
+        kind.map(Self).ok_or(Problem::of(ProblemKind::NoSuchProblem))
+    }
 }
 
 /// How the service is.
@@ -116,7 +122,7 @@ pub(super) struct Version {
 #[derive(Debug, Serialize, ToSchema)]
 pub(super) struct Limits {
     /// The most events of one body.
-    events_max: usize,
+    request_events_max: usize,
     /// The longest body, in bytes.
     body_bytes_max: usize,
     /// The longest event, in bytes of its JSON text.
@@ -136,7 +142,7 @@ pub(super) struct Limits {
 impl From<HttpSettings> for Limits {
     fn from(settings: HttpSettings) -> Self {
         Self {
-            events_max: settings.events_max,
+            request_events_max: settings.events_max,
             body_bytes_max: settings.body_bytes_max,
             event_bytes_max: settings.event_bytes_max,
             list_limit_max: settings.list_limit_max,

@@ -1,5 +1,8 @@
+//! The middleware, and the parts of handlers that need no database.
+
 use std::time::Duration;
 
+use axum::Router;
 use axum::body::Body;
 use axum::extract::Request;
 use axum::http::{HeaderMap, StatusCode};
@@ -8,11 +11,12 @@ use serde_json::Value;
 use tokio_util::task::TaskTracker;
 use tower::ServiceExt as _;
 
-use super::*;
+use super::HttpSettings;
+use super::body::JsonBody;
+use super::detach::Detached;
+use super::params::{NamedQuery, NoParams};
+use super::router::guarded;
 use crate::domain::Span;
-use crate::http::HttpSettings;
-use crate::http::body::JsonBody;
-use crate::http::params::{NamedQuery, NoParams};
 
 fn settings() -> HttpSettings {
     let short = Span::from_micros(50_000);
@@ -59,13 +63,19 @@ async fn every_error_is_a_problem_that_says_what_to_do() {
     for (case, asked, status, name, detail) in [
         ("no address", request("GET", "/nowhere", &[], ""), 404, "not-found", "There is no such"),
         ("method", request("DELETE", "/plain", &[], ""), 405, "method-not-allowed", "The header"),
-        ("parameter", request("GET", "/plain?a=1", &[], ""), 400, "invalid-parameters", "Every"),
+        (
+            "parameter",
+            request("GET", "/plain?a=1", &[], ""),
+            400,
+            "invalid-parameters",
+            "`a`: no parameter is known here.",
+        ),
         (
             "name",
             request("GET", "/queries/Bad", &[], ""),
             404,
             "no-such-query",
-            "There is no query `Bad`.",
+            "There is no query `Bad`; a name must be 1 to 100",
         ),
         ("not UTF-8", request("GET", "/queries/%FF", &[], ""), 404, "no-such-query", "No query"),
         (

@@ -1,0 +1,249 @@
+//! Puts the service together, starts it, and ends it without losing an answer.
+
+use std::io;
+use std::net::SocketAddr;
+use std::path::PathBuf;
+use std::time::Duration;
+
+use tokio::net::TcpListener;
+use tokio::sync::watch;
+use tokio::task::JoinHandle;
+use tracing::{info, warn};
+
+use crate::config::{LimitSettings, ServeSettings, ShopSettings};
+use crate::database::{Database, DatabaseError, PoolSizes};
+use crate::domain::{
+    EventField, Filter, OutputMode, QueryName, QuerySpec, Seq, Span, Start, Trigger, WindowSpec,
+};
+use crate::embedded::{EmbeddedError, EmbeddedPostgres};
+use crate::http::{self, App, HttpSettings, LocalClient, Phase};
+use crate::intake::{Intake, IntakeSettings};
+use crate::pipeline::Pipeline;
+use crate::telemetry;
+
+const POOL_SIZES: PoolSizes = PoolSizes { ingest: 2, engine: 8, reads: 10 };
+/// A commit takes about this many events at most; beyond it, the next commit goes on.
+const COMMIT_EVENTS_MAX: usize = 10_000;
+const DRAIN_SECONDS_MAX: i64 = 20;
+const WRITER_STOP_MAX: Duration = Duration::from_secs(3);
+const PIPELINE_STOP_MAX: Duration = Duration::from_secs(3);
+const CLOSE_MAX: Duration = Duration::from_secs(2);
+
+/// Why the service did not start, or did not end as it should.
+#[derive(Debug, thiserror::Error)]
+pub enum StartError {
+    /// A setting cannot be used.
+    #[error("{variable} cannot be used")]
+    Setting {
+        /// The setting's environment variable.
+        variable: &'static str,
+        /// Why.
+        #[source]
+        source: Box<dyn std::error::Error + Send + Sync>,
+    },
+    /// The private Postgres did not start or stop.
+    #[error("the private Postgres failed")]
+    Embedded(#[from] EmbeddedError),
+    /// The database cannot be used.
+    #[error("the database cannot be used")]
+    Database(#[from] DatabaseError),
+    /// The operating system refused something.
+    #[error("could not {doing}")]
+    System {
+        /// What was being tried.
+        doing: &'static str,
+        /// Why.
+        #[source]
+        source: io::Error,
+    },
+}
+
+impl StartError {
+    /// Whether a setting is to blame, rather than the database or the system.
+    pub const fn is_setting(&self) -> bool {
+        matches!(self, Self::Setting { .. })
+    }
+}
+
+/// Runs the service until it is asked to end.
+///
+/// # Errors
+/// [`StartError`] when it cannot start.
+pub fn serve(settings: &ServeSettings) -> Result<(), StartError> {
+    telemetry::start(&settings.log.log, settings.log.log_format);
+    let runtime = tokio::runtime::Runtime::new().map_err(|source| StartError::System {
+        doing: "start the threads of the service",
+        source,
+    })?;
+    let listener = runtime.block_on(listen(settings.listen.listen))?;
+    let (private, url) = match &settings.database.database_url {
+        Some(url) => (None, url.clone()),
+        None => {
+            let private = EmbeddedPostgres::start(&settings.database.embedded())?;
+            let url = private.url().to_owned();
+            (Some(private), url)
+        }
+    };
+    let place = private.as_ref().map(|private| private.data_dir().to_owned());
+    let ended = runtime.block_on(run(settings, &url, listener, place));
+    runtime.shutdown_timeout(CLOSE_MAX);
+    if let Some(private) = private {
+        private.stop()?;
+    }
+    ended
+}
+
+async fn listen(address: SocketAddr) -> Result<TcpListener, StartError> {
+    TcpListener::bind(address).await.map_err(|source| StartError::Setting {
+        variable: "TILLMARK_LISTEN",
+        source: source.into(),
+    })
+}
+
+async fn run(
+    settings: &ServeSettings,
+    url: &str,
+    listener: TcpListener,
+    private_data: Option<PathBuf>,
+) -> Result<(), StartError> {
+    let service = Service::start(url, settings).await?;
+    let address = listener.local_addr().map_err(|source| StartError::System {
+        doing: "read the address that is listened on",
+        source,
+    })?;
+    let ask_to_end = asked_to_end()?;
+    say_hello(address, private_data);
+    service.serve_until(listener, ask_to_end).await;
+    Ok(())
+}
+
+/// The parts of a running service.
+pub struct Service {
+    app: App,
+    database: Database,
+    pipeline: Pipeline,
+    writer: JoinHandle<()>,
+}
+
+impl Service {
+    /// Connects, migrates, resumes the queries, and is ready for requests.
+    ///
+    /// # Errors
+    /// [`StartError`] when the database cannot be used.
+    pub async fn start(url: &str, settings: &ServeSettings) -> Result<Self, StartError> {
+        let (limits, shop) = (&settings.limits, &settings.shop);
+        let wait_max = settings.database.database_wait;
+        let database =
+            Database::start(url, POOL_SIZES, wait_max).await.map_err(|error| match error {
+                DatabaseError::Address(_) => {
+                    StartError::Setting { variable: "DATABASE_URL", source: error.into() }
+                }
+                error => StartError::Database(error),
+            })?;
+        database.queries_create_first(&first_queries(shop)).await?;
+        let head = watch::Sender::new(Seq::START);
+        let pipeline = Pipeline::start(database.clone(), head.clone()).await?;
+        let intake_settings = IntakeSettings {
+            queue_events_max: limits.queue_events_max,
+            queue_bytes_max: limits.queue_bytes_max,
+            commit_events_max: COMMIT_EVENTS_MAX,
+        };
+        let (intake, writer) = Intake::start(database.clone(), intake_settings, head);
+        let app = App::new(database.clone(), intake, pipeline.clone(), http_settings(limits, shop));
+        Ok(Self { app, database, pipeline, writer })
+    }
+
+    /// Answers requests until `ask_to_end` comes back, then ends in order: no longer ready, no new
+    /// connections, requests answered, events stored, batches finished, connections closed.
+    pub async fn serve_until(
+        self,
+        listener: TcpListener,
+        ask_to_end: impl Future<Output = ()> + Send,
+    ) {
+        self.app.readiness.enter(Phase::Ready);
+        let ask_to_end = async move {
+            ask_to_end.await;
+            info!("Asked to end; answering what is under way");
+        };
+        http::serve(listener, self.app.clone(), ask_to_end).await;
+        self.end().await;
+    }
+
+    /// A client of this service without a socket.
+    pub fn local_client(&self) -> LocalClient {
+        LocalClient::new(self.app.clone())
+    }
+
+    /// Stores what is waiting, finishes the batches under way, and closes the connections.
+    pub async fn end(self) {
+        drop(self.app);
+        if tokio::time::timeout(WRITER_STOP_MAX, self.writer).await.is_err() {
+            warn!("Some events were not stored in time; their requests were not answered");
+        }
+        self.pipeline.stop(PIPELINE_STOP_MAX).await;
+        drop(tokio::time::timeout(CLOSE_MAX, self.database.close()).await);
+        info!("Ended");
+    }
+}
+
+fn http_settings(limits: &LimitSettings, shop: &ShopSettings) -> HttpSettings {
+    let size = |limit: u32| usize::try_from(limit).unwrap_or(usize::MAX);
+    HttpSettings {
+        body_bytes_max: size(limits.body_bytes_max),
+        events_max: size(limits.request_events_max),
+        event_bytes_max: size(limits.event_bytes_max),
+        header_timeout: limits.header_timeout,
+        body_timeout: limits.body_timeout,
+        request_timeout: limits.request_timeout,
+        drain_timeout: Span::from_micros(DRAIN_SECONDS_MAX * 1_000_000),
+        ..HttpSettings::new(shop.currency)
+    }
+}
+
+/// `hourly_sales` and `hourly_sales_live`: the hours of a shop, final and as they come in.
+fn first_queries(shop: &ShopSettings) -> Vec<(QueryName, QuerySpec)> {
+    let spec = |output_mode| QuerySpec {
+        filter: Filter([(EventField::Status, vec![shop.hourly_sales_status.to_string()])].into()),
+        window: WindowSpec::Tumbling { size: Span::HOUR, offset: Span::ZERO },
+        watermark_delay: shop.hourly_sales_delay,
+        group_by: Vec::new(),
+        output_mode,
+        trigger: Trigger::Continuous,
+        max_events_per_batch: 100_000,
+        start: Start::Earliest,
+    };
+    [("hourly_sales", OutputMode::Append), ("hourly_sales_live", OutputMode::Update)]
+        .into_iter()
+        .filter_map(|(name, mode)| Some((name.parse().ok()?, spec(mode))))
+        .collect()
+}
+
+/// Tells the person who started the service what to do with it.
+fn say_hello(address: SocketAddr, private_data: Option<PathBuf>) {
+    println!("Tillmark is listening on http://{address}");
+    println!("Try: curl http://{address}/v1/hourly-sales");
+    match private_data {
+        Some(folder) => println!(
+            "Data: {} (psql \"$(cat {})\")",
+            folder.display(),
+            folder.join("postgres.url").display()
+        ),
+        None => println!("Data: the database that DATABASE_URL names"),
+    }
+}
+
+/// Comes back on SIGTERM or SIGINT (Ctrl-C).
+fn asked_to_end() -> Result<impl Future<Output = ()> + Send, StartError> {
+    use tokio::signal::unix::{SignalKind, signal};
+    let catch = |kind| {
+        signal(kind).map_err(|source| StartError::System { doing: "listen for signals", source })
+    };
+    let (mut terminate, mut interrupt) =
+        (catch(SignalKind::terminate())?, catch(SignalKind::interrupt())?);
+    Ok(async move {
+        tokio::select! {
+            _ = terminate.recv() => {}
+            _ = interrupt.recv() => {}
+        }
+    })
+}

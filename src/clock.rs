@@ -1,0 +1,23 @@
+//! The only place that reads a clock; what is stored takes its times from Postgres.
+
+use std::time::Instant;
+
+/// Measures how long something takes.
+#[derive(Debug, Clone, Copy)]
+pub struct Stopwatch(Instant);
+
+impl Stopwatch {
+    /// Starts measuring.
+    #[expect(
+        clippy::disallowed_methods,
+        reason = "this is the one place that reads the monotonic clock"
+    )]
+    pub fn start() -> Self {
+        Self(Instant::now())
+    }
+
+    /// Microseconds since the start.
+    pub fn elapsed_us(&self) -> i64 {
+        i64::try_from(self.0.elapsed().as_micros()).unwrap_or(i64::MAX)
+    }
+}

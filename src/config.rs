@@ -1,0 +1,248 @@
+//! Settings: the only place that reads the command line and the environment.
+//!
+//! One struct per concern. A wrong value stops the start with exit code 64 and names its variable.
+
+use std::ffi::OsString;
+use std::net::SocketAddr;
+use std::path::PathBuf;
+
+use clap::error::{ContextKind, ContextValue, ErrorKind};
+use clap::{Args, CommandFactory, Parser, Subcommand};
+
+use crate::domain::{Currency, Span};
+use crate::embedded::EmbeddedSettings;
+use crate::telemetry::{LogFilter, LogFormat};
+
+/// Final sales hours and a reconciliation that adds up: one binary, one Postgres.
+#[derive(Debug, Parser)]
+#[command(version, args_conflicts_with_subcommands = true)]
+pub struct CommandLine {
+    #[command(subcommand)]
+    command: Option<Command>,
+    #[command(flatten)]
+    serve: ServeSettings,
+}
+
+/// What the binary can do.
+#[derive(Debug, Subcommand)]
+pub enum Command {
+    /// Runs the service (the default).
+    Serve(Box<ServeSettings>),
+    /// Plays the worked example against a scratch database and says what each step shows.
+    Demo(DemoSettings),
+    /// Prints the OpenAPI document.
+    Openapi,
+}
+
+/// Everything that `tillmark serve` can be told.
+#[derive(Debug, Clone, Args)]
+pub struct ServeSettings {
+    /// Where requests come in.
+    #[command(flatten)]
+    pub listen: ListenSettings,
+    /// Where the data is.
+    #[command(flatten)]
+    pub database: DatabaseSettings,
+    /// What a request may ask for.
+    #[command(flatten)]
+    pub limits: LimitSettings,
+    /// What is filled in.
+    #[command(flatten)]
+    pub shop: ShopSettings,
+    /// What is logged.
+    #[command(flatten)]
+    pub log: LogSettings,
+}
+
+impl ServeSettings {
+    /// The settings of a service that nobody configured.
+    ///
+    /// # Errors
+    /// The text of a wrong setting in the environment.
+    pub fn defaults() -> Result<Self, String> {
+        let line = CommandLine::try_parse_from(["tillmark"]);
+        line.map(|line| line.serve).map_err(|error| explain(&error))
+    }
+}
+
+/// Where requests come in.
+#[derive(Debug, Clone, Args)]
+pub struct ListenSettings {
+    /// Address and port to listen on; port 0 takes a free one.
+    #[arg(long, env = "TILLMARK_LISTEN", default_value = "127.0.0.1:8080")]
+    pub listen: SocketAddr,
+    /// Listen beyond this machine although nobody has to show a key.
+    #[arg(long, env = "TILLMARK_INSECURE_NO_AUTH")]
+    pub insecure_no_auth: bool,
+}
+
+/// Where the data is.
+#[derive(Debug, Clone, Args)]
+pub struct DatabaseSettings {
+    /// Postgres 15 or newer; unset: a private Postgres, started and stopped with the service.
+    #[arg(long, env = "DATABASE_URL", hide_env_values = true)]
+    pub database_url: Option<String>,
+    /// Where the private Postgres keeps its data; `./tillmark-data` unless set, as root
+    /// `/var/lib/tillmark`.
+    #[arg(long, env = "TILLMARK_DATA_DIR")]
+    pub data_dir: Option<PathBuf>,
+    /// Folder of the server programs for the private Postgres; the newest found unless set.
+    #[arg(long, env = "PG_BIN_DIR")]
+    pub pg_bin_dir: Option<PathBuf>,
+    /// How long to wait at the start for the database to answer.
+    #[arg(long, env = "TILLMARK_DATABASE_WAIT", default_value = "30 seconds")]
+    pub database_wait: Span,
+    #[arg(long, env = "PATH", hide = true)]
+    search_path: Option<OsString>,
+}
+
+impl DatabaseSettings {
+    /// The settings of the private Postgres.
+    pub fn embedded(&self) -> EmbeddedSettings {
+        EmbeddedSettings {
+            data_dir: self.data_dir.clone(),
+            pg_bin_dir: self.pg_bin_dir.clone(),
+            search_path: self.search_path.clone(),
+        }
+    }
+}
+
+/// What requests may ask for.
+#[derive(Debug, Clone, Args)]
+pub struct LimitSettings {
+    /// The most events of one request.
+    #[arg(long, env = "TILLMARK_REQUEST_EVENTS_MAX", default_value_t = 10_000, value_parser = clap::value_parser!(u32).range(1..))]
+    pub request_events_max: u32,
+    /// The most bytes of a request's body.
+    #[arg(long, env = "TILLMARK_BODY_BYTES_MAX", default_value_t = 10 << 20, value_parser = clap::value_parser!(u32).range(1024..))]
+    pub body_bytes_max: u32,
+    /// The most bytes of one event's JSON.
+    #[arg(long, env = "TILLMARK_EVENT_BYTES_MAX", default_value_t = 64 << 10, value_parser = clap::value_parser!(u32).range(256..))]
+    pub event_bytes_max: u32,
+    /// The most events waiting to be stored, over all requests.
+    #[arg(long, env = "TILLMARK_QUEUE_EVENTS_MAX", default_value_t = 100_000, value_parser = clap::value_parser!(u32).range(1..))]
+    pub queue_events_max: u32,
+    /// The most bytes of bodies waiting to be stored, over all requests.
+    #[arg(long, env = "TILLMARK_QUEUE_BYTES_MAX", default_value_t = 64 << 20, value_parser = clap::value_parser!(u32).range(1024..))]
+    pub queue_bytes_max: u32,
+    /// How long a request's header may take.
+    #[arg(long, env = "TILLMARK_HEADER_TIMEOUT", default_value = "10 seconds")]
+    pub header_timeout: Span,
+    /// How long a request's body may take.
+    #[arg(long, env = "TILLMARK_BODY_TIMEOUT", default_value = "30 seconds")]
+    pub body_timeout: Span,
+    /// How long an answer may take.
+    #[arg(long, env = "TILLMARK_REQUEST_TIMEOUT", default_value = "30 seconds")]
+    pub request_timeout: Span,
+}
+
+/// What the shop is like.
+#[derive(Debug, Clone, Args)]
+pub struct ShopSettings {
+    /// Currency of events that name none (ISO 4217).
+    #[arg(long, env = "TILLMARK_CURRENCY", default_value = "USD")]
+    pub currency: Currency,
+    /// Status that `hourly_sales` and `hourly_sales_live` count; read when they are created.
+    #[arg(long, env = "TILLMARK_HOURLY_SALES_STATUS", default_value = "placed")]
+    pub hourly_sales_status: crate::domain::Status,
+    /// Their watermark delay; read when they are created.
+    #[arg(long, env = "TILLMARK_HOURLY_SALES_DELAY", default_value = "1 hour")]
+    pub hourly_sales_delay: Span,
+}
+
+/// What is logged.
+#[derive(Debug, Clone, Args)]
+pub struct LogSettings {
+    /// A tracing filter, such as `info` or `tillmark::pipeline=debug`.
+    #[arg(long, env = "TILLMARK_LOG", default_value = "info")]
+    pub log: LogFilter,
+    /// How log lines are written: `text` or `json`.
+    #[arg(long, env = "TILLMARK_LOG_FORMAT", default_value = "text")]
+    pub log_format: LogFormat,
+}
+
+/// What `tillmark demo` can be told.
+#[derive(Debug, Clone, Args)]
+pub struct DemoSettings {
+    /// Folder of the server programs for the scratch Postgres.
+    #[arg(long, env = "PG_BIN_DIR")]
+    pub pg_bin_dir: Option<PathBuf>,
+    #[arg(long, env = "PATH", hide = true)]
+    search_path: Option<OsString>,
+}
+
+impl DemoSettings {
+    /// The settings of a scratch Postgres in a folder of its own.
+    pub fn embedded(&self) -> EmbeddedSettings {
+        let folder = format!("tillmark-demo-{}", std::process::id());
+        EmbeddedSettings {
+            data_dir: Some(std::env::temp_dir().join(folder)),
+            pg_bin_dir: self.pg_bin_dir.clone(),
+            search_path: self.search_path.clone(),
+        }
+    }
+}
+
+/// The command line or the environment asked for something else than a command.
+#[derive(Debug)]
+pub enum Refusal {
+    /// Help or version, asked for: print it and end well.
+    Shown(String),
+    /// A wrong setting: print it and end with exit code 64.
+    Wrong(String),
+}
+
+impl CommandLine {
+    /// Reads the command line and the environment.
+    ///
+    /// # Errors
+    /// [`Refusal`] holds the text to print.
+    pub fn read() -> Result<Command, Refusal> {
+        let line = Self::try_parse().map_err(|error| match error.kind() {
+            ErrorKind::DisplayHelp | ErrorKind::DisplayVersion => Refusal::Shown(error.to_string()),
+            _ => Refusal::Wrong(explain(&error)),
+        })?;
+        let command = line.command.unwrap_or_else(|| Command::Serve(Box::new(line.serve)));
+        if let Command::Serve(settings) = &command {
+            check_listen(&settings.listen)?;
+        }
+        Ok(command)
+    }
+}
+
+/// Nobody beyond this machine gets in without a key, unless that is what is wanted.
+fn check_listen(settings: &ListenSettings) -> Result<(), Refusal> {
+    if settings.listen.ip().is_loopback() || settings.insecure_no_auth {
+        return Ok(());
+    }
+    Err(Refusal::Wrong(format!(
+        "TILLMARK_LISTEN is {}, which others can reach, and nobody has to show a key. Listen on \
+         127.0.0.1, or add --insecure-no-auth if something in front of Tillmark keeps others out.",
+        settings.listen
+    )))
+}
+
+/// The error's own text, and the variable of the setting that it is about.
+fn explain(error: &clap::Error) -> String {
+    let variable = match error.get(ContextKind::InvalidArg) {
+        Some(ContextValue::String(shown)) => variable_of(shown),
+        _ => None,
+    };
+    match variable {
+        Some(variable) => format!("{}The setting is {variable}.\n", error.render()),
+        None => error.render().to_string(),
+    }
+}
+
+/// The environment variable of an argument, by the text that clap shows for it.
+fn variable_of(shown: &str) -> Option<String> {
+    let command = CommandLine::command();
+    let subcommands = command.get_subcommands().flat_map(clap::Command::get_arguments);
+    let flag = shown.split([' ', '=']).next()?.trim_start_matches('-').to_owned();
+    command
+        .get_arguments()
+        .chain(subcommands)
+        .find(|argument| argument.get_long() == Some(flag.as_str()))
+        .and_then(|argument| argument.get_env())
+        .map(|variable| variable.to_string_lossy().into_owned())
+}

@@ -1,0 +1,20 @@
+//! The service as its users see it: the real binary on a real Postgres, over HTTP.
+#![allow(clippy::unwrap_used, clippy::expect_used, reason = "a test fails by panicking")]
+#![allow(
+    unreachable_pub,
+    dead_code,
+    unused_imports,
+    reason = "the support module is shared by several test binaries"
+)]
+
+#[path = "../support/mod.rs"]
+mod support;
+
+mod crash;
+mod disconnect;
+mod posting;
+mod private_postgres;
+mod queries;
+mod reconciliation;
+mod replicas;
+mod worked_example;

@@ -1,0 +1,81 @@
+//! Queries: created, changed, paused, reset, deleted, and one that fails beside one that does not.
+
+use serde_json::{Value, json};
+
+use crate::support::{TestDatabase, TestService, a_sale};
+
+fn manual(delay: &str) -> Value {
+    json!({
+        "window": {"kind": "tumbling", "size": "1 hour"}, "watermark_delay": delay,
+        "group_by": ["store_id"], "output_mode": "update", "trigger": {"kind": "manual"},
+    })
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_query_is_created_changed_paused_reset_and_deleted() {
+    let database = TestDatabase::create().await;
+    let service = TestService::start(&database).await;
+    let path = "/v1/queries/by_store";
+    let created = service.put(path, manual("1 hour")).await;
+    assert_eq!((created.status, created.header("location")), (201, path), "{}", created.body);
+    let changed = service.put(path, manual("2 hours")).await;
+    assert_eq!((changed.status, &changed.body["watermark_delay"]), (200, &json!("2 hours")));
+    let mut another = manual("1 hour");
+    another["group_by"] = json!(["till_id"]);
+    let refused = service.put(path, another).await;
+    assert_eq!((refused.status, &refused.body["errors"][0]["pointer"]), (409, &json!("/group_by")));
+    let mut sliding = manual("1 hour");
+    sliding["window"] = json!({"kind": "sliding", "size": "1 hour", "slide": "5 minutes"});
+    let not_yet = service.put("/v1/queries/sliding", sliding).await;
+    assert_eq!((not_yet.status, &not_yet.body["errors"][0]["code"]), (422, &json!("not_yet")));
+
+    service
+        .post_events(&[a_sale("1", "09:05:00", "20.00"), a_sale("2", "12:05:00", "20.00")])
+        .await;
+    let first = service.run("by_store").await;
+    assert_eq!(service.post(&format!("{path}/pause"), json!({})).await.body["status"], "paused");
+    assert_eq!(service.post(&format!("{path}/run"), json!({})).await.status, 409);
+    assert_eq!(service.post(&format!("{path}/resume"), json!({})).await.body["status"], "running");
+    assert_eq!(
+        service.post(&format!("{path}/reset"), json!({})).await.body["batch_id"],
+        Value::Null
+    );
+    assert_eq!(service.rows("by_store").await, Vec::<Value>::new());
+    let again = service.run("by_store").await;
+    let watermarks =
+        |run: &[Value]| run.iter().map(|entry| entry["watermark"].clone()).collect::<Vec<_>>();
+    assert_eq!(watermarks(&again), watermarks(&first));
+    assert_eq!(service.delete(path).await.status, 204);
+    assert_eq!(service.get(path).await.status, 404);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_query_that_fails_says_why_and_does_not_stop_the_others() {
+    let database = TestDatabase::create().await;
+    let service = TestService::start(&database).await;
+    // A final row that is there already: the append of the same hour must fail, not overwrite it.
+    let occupy = "insert into window_rows (query_id, window_start, window_end, currency, group_keys, orders, revenue, batch_id, closed_by)
+        select query_id, '2026-10-01T09:00Z', '2026-10-01T10:00Z', 'USD', '[]', 1, 1, 0, 'watermark'
+        from queries where name = 'hourly_sales'";
+    database.execute(occupy).await;
+    service
+        .post_events(&[a_sale("1", "09:05:00", "20.00"), a_sale("2", "12:05:00", "20.00")])
+        .await;
+    service.wait_until_idle("hourly_sales_live").await;
+    let mut failed = Value::Null;
+    for _ in 0..200 {
+        failed = service.get("/v1/queries/hourly_sales").await.body;
+        if failed["status"] == "failed" {
+            break;
+        }
+        tokio::time::sleep(std::time::Duration::from_millis(25)).await;
+    }
+    assert!(
+        failed["error"].as_str().is_some_and(|error| error.contains("window_rows")),
+        "{failed}"
+    );
+    assert_eq!(service.get("/v1/queries/hourly_sales_live").await.body["status"], "running");
+    database.execute("delete from window_rows where revenue = 1").await;
+    service.wait_until_idle("hourly_sales").await;
+    assert_eq!(service.get("/v1/queries/hourly_sales").await.body["error"], Value::Null);
+}

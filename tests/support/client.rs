@@ -1,0 +1,33 @@
+//! Answers, and events to post.
+
+use serde_json::{Value, json};
+
+/// An answer of the service, its body as JSON where it is.
+#[derive(Debug)]
+pub struct Answer {
+    pub status: u16,
+    pub headers: reqwest::header::HeaderMap,
+    pub body: Value,
+}
+
+impl Answer {
+    pub async fn of(request: reqwest::RequestBuilder) -> Self {
+        let answer = request.send().await.unwrap();
+        let (status, headers) = (answer.status().as_u16(), answer.headers().clone());
+        let text = answer.text().await.unwrap();
+        let body = serde_json::from_str(&text).unwrap_or(Value::String(text));
+        Self { status, headers, body }
+    }
+
+    pub fn header(&self, name: &str) -> &str {
+        self.headers.get(name).map_or("", |value| value.to_str().unwrap())
+    }
+}
+
+/// A placed order with an id of its own, at a time of 2026-10-01 such as `09:05:00`.
+pub fn a_sale(id: &str, clock: &str, amount: &str) -> Value {
+    json!({
+        "event_id": format!("{id}-placed"), "order_id": id, "status": "placed", "amount": amount,
+        "event_time": format!("2026-10-01T{clock}Z"),
+    })
+}

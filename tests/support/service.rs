@@ -1,0 +1,168 @@
+//! The real binary as a process of its own.
+
+use std::process::Stdio;
+use std::time::Duration;
+
+use serde_json::Value;
+use tokio::io::{AsyncBufReadExt, BufReader};
+use tokio::process::{Child, Command};
+
+use super::{Answer, TestDatabase};
+
+/// A running service; killed when dropped.
+pub struct TestService {
+    pub base: String,
+    pub client: reqwest::Client,
+    process: Child,
+    environment: Vec<(String, String)>,
+}
+
+impl TestService {
+    /// Starts a service on `database`.
+    pub async fn start(database: &TestDatabase) -> Self {
+        Self::start_with(&[("DATABASE_URL", &database.url)]).await
+    }
+
+    /// Starts a service with these settings on a free port, and waits until it is ready.
+    pub async fn start_with(environment: &[(&str, &str)]) -> Self {
+        let environment: Vec<(String, String)> = environment
+            .iter()
+            .map(|(name, value)| ((*name).to_owned(), (*value).to_owned()))
+            .collect();
+        let (process, base) = spawn(&environment).await;
+        let client = reqwest::Client::builder().timeout(Duration::from_secs(60)).build().unwrap();
+        let service = Self { base, client, process, environment };
+        service.wait_until_ready().await;
+        service
+    }
+
+    async fn wait_until_ready(&self) {
+        for _ in 0..600 {
+            if let Ok(answer) = self.client.get(format!("{}/readyz", self.base)).send().await
+                && answer.status() == 200
+            {
+                return;
+            }
+            tokio::time::sleep(Duration::from_millis(50)).await;
+        }
+        panic!("the service was not ready within 30 s");
+    }
+
+    pub fn process_id(&self) -> u32 {
+        self.process.id().expect("the service is running")
+    }
+
+    /// Kills the service at once, as a power cut would, and starts it again.
+    pub async fn kill_and_restart(&mut self) {
+        self.kill().await;
+        let (process, base) = spawn(&self.environment).await;
+        (self.process, self.base) = (process, base);
+        self.wait_until_ready().await;
+    }
+
+    pub async fn kill(&mut self) {
+        self.process.kill().await.unwrap();
+    }
+
+    /// Asks it to end with SIGTERM and answers its exit code.
+    pub async fn terminate(&mut self) -> Option<i32> {
+        let id = rustix::process::Pid::from_raw(i32::try_from(self.process_id()).unwrap()).unwrap();
+        rustix::process::kill_process(id, rustix::process::Signal::TERM).unwrap();
+        let ended = tokio::time::timeout(Duration::from_secs(30), self.process.wait()).await;
+        ended.expect("SIGTERM ends the service within 30 s").unwrap().code()
+    }
+
+    pub async fn get(&self, path: &str) -> Answer {
+        Answer::of(self.client.get(self.url(path))).await
+    }
+
+    pub async fn post(&self, path: &str, body: Value) -> Answer {
+        Answer::of(self.client.post(self.url(path)).json(&body)).await
+    }
+
+    pub async fn put(&self, path: &str, body: Value) -> Answer {
+        Answer::of(self.client.put(self.url(path)).json(&body)).await
+    }
+
+    pub async fn delete(&self, path: &str) -> Answer {
+        Answer::of(self.client.delete(self.url(path))).await
+    }
+
+    /// Posts a body as it is.
+    pub async fn post_text(
+        &self,
+        path: &str,
+        content_type: &str,
+        body: impl Into<reqwest::Body>,
+    ) -> Answer {
+        Answer::of(self.client.post(self.url(path)).header("content-type", content_type).body(body))
+            .await
+    }
+
+    /// Posts events that must all be accepted.
+    pub async fn post_events(&self, events: &[Value]) {
+        let answer = self.post("/v1/events", events.into()).await;
+        assert_eq!(
+            (answer.status, &answer.body["accepted"]),
+            (200, &events.len().into()),
+            "{}",
+            answer.body
+        );
+    }
+
+    /// Runs a query until nothing is left and answers the progress entries.
+    pub async fn run(&self, query: &str) -> Vec<Value> {
+        let answer = self.post(&format!("/v1/queries/{query}/run"), serde_json::json!({})).await;
+        assert_eq!(answer.status, 200, "{}", answer.body);
+        answer.body["progress"].as_array().unwrap().clone()
+    }
+
+    /// All rows of a query, page by page.
+    pub async fn rows(&self, query: &str) -> Vec<Value> {
+        let (mut rows, mut path) = (Vec::new(), format!("/v1/queries/{query}/windows?limit=1000"));
+        loop {
+            let answer = self.get(&path).await;
+            assert_eq!(answer.status, 200, "{}", answer.body);
+            rows.extend(answer.body["rows"].as_array().unwrap().iter().cloned());
+            let Some(cursor) = answer.body["next_cursor"].as_str() else { return rows };
+            path = format!("/v1/queries/{query}/windows?limit=1000&cursor={cursor}");
+        }
+    }
+
+    /// Waits until a query has read everything and owes nothing.
+    pub async fn wait_until_idle(&self, query: &str) {
+        for _ in 0..1200 {
+            if self.get(&format!("/v1/queries/{query}")).await.body["idle"] == true {
+                return;
+            }
+            tokio::time::sleep(Duration::from_millis(25)).await;
+        }
+        panic!("{query} was not idle within 30 s");
+    }
+
+    pub fn url(&self, path: &str) -> String {
+        format!("{}{path}", self.base)
+    }
+}
+
+/// Starts the binary and reads from its output where it listens.
+async fn spawn(environment: &[(String, String)]) -> (Child, String) {
+    let mut process = Command::new(env!("CARGO_BIN_EXE_tillmark"))
+        .arg("serve")
+        .env("TILLMARK_LISTEN", "127.0.0.1:0")
+        .env("TILLMARK_LOG", "warn")
+        .envs(environment.iter().map(|(name, value)| (name, value)))
+        .stdout(Stdio::piped())
+        .kill_on_drop(true)
+        .spawn()
+        .unwrap();
+    let mut lines = BufReader::new(process.stdout.take().unwrap()).lines();
+    while let Some(line) = lines.next_line().await.unwrap() {
+        if let Some(at) = line.find("http://") {
+            let base = line[at..].split_whitespace().next().unwrap().to_owned();
+            tokio::spawn(async move { while let Ok(Some(_)) = lines.next_line().await {} });
+            return (process, base);
+        }
+    }
+    panic!("the service ended with {:?} before it listened", process.wait().await);
+}
