@@ -55,7 +55,7 @@ impl StoredQuery {
 
     /// Whether a batch without data is due once the log has nothing more.
     pub fn owes_batch_without_data(&self) -> bool {
-        self.spec.output_mode != OutputMode::Complete && self.next_watermark > self.watermark
+        self.spec.output_mode.owes_batch_without_data(self.watermark, self.next_watermark)
     }
 }
 

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use super::{Event, EventField, Fault, Span, WindowSpec};
+use super::{Event, EventField, Fault, Span, Watermark, WindowSpec};
 
 /// Which events a query counts: for every field named, the event's value is one of those listed.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
@@ -29,6 +29,12 @@ pub enum OutputMode {
 }
 
 impl OutputMode {
+    /// Whether a batch without data is due once the log has nothing more: a watermark has been
+    /// reached (`next_watermark`) that has closed nothing yet. In complete mode nothing ever closes.
+    pub fn owes_batch_without_data(self, watermark: Watermark, next_watermark: Watermark) -> bool {
+        self != Self::Complete && next_watermark > watermark
+    }
+
     /// The word of the API.
     pub const fn as_str(self) -> &'static str {
         match self {

@@ -57,10 +57,9 @@ impl State {
         self.windows.len().try_into().unwrap_or(u64::MAX)
     }
 
-    /// Whether a batch without data is due once the log has nothing more: a watermark has been
-    /// reached that has closed nothing yet. In complete mode nothing ever closes.
+    /// Whether a batch without data is due once the log has nothing more.
     pub fn owes_batch_without_data(&self, output_mode: OutputMode) -> bool {
-        output_mode != OutputMode::Complete && self.next_watermark > self.watermark
+        output_mode.owes_batch_without_data(self.watermark, self.next_watermark)
     }
 
     /// Begins a batch: the watermark reached last takes force. Returns the one before and it.
