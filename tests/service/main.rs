@@ -15,6 +15,7 @@ mod disconnect;
 mod posting;
 mod private_postgres;
 mod queries;
+mod reading;
 mod reconciliation;
 mod replicas;
 mod worked_example;
