@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 
 use crate::support::{Answer, TestDatabase, TestService, a_sale};
 
-fn by_store(output_mode: &str, trigger: Value) -> Value {
+fn by_store(output_mode: &str, trigger: &Value) -> Value {
     json!({
         "window": {"kind": "tumbling", "size": "1 hour"}, "watermark_delay": "1 hour",
         "group_by": ["store_id"], "output_mode": output_mode, "trigger": trigger,
@@ -65,7 +65,7 @@ fn rows_of(answer: &Answer) -> Vec<(String, String, String, String)> {
 async fn rows_are_picked_by_group_key_currency_finality_and_range() {
     let database = TestDatabase::create().await;
     let service = TestService::start(&database).await;
-    service.put("/v1/queries/q", by_store("update", json!({"kind": "manual"}))).await;
+    service.put("/v1/queries/q", by_store("update", &json!({"kind": "manual"}))).await;
     a_morning_in_two_stores(&service, &["q"]).await;
     for (parameters, revenues) in [
         ("", vec!["1.00", "4.00", "2.00", "8.00", "16.00", "32.00"]),
@@ -92,7 +92,10 @@ async fn rows_are_picked_by_group_key_currency_finality_and_range() {
             "?till_id=T1",
             "`till_id`: not known here; known are `from`, `to`, `currency`, `final`, `store_id`, `limit`, `cursor`",
         ),
-        ("?currency=usd", "`currency`: `usd` is not an ISO 4217 currency code in capital letters, such as `USD`"),
+        (
+            "?currency=usd",
+            "`currency`: `usd` is not an ISO 4217 currency code in capital letters, such as `USD`",
+        ),
         (
             "?cursor=AAAA",
             "`cursor`: is not a cursor of this list; take it from `next_cursor` as it is",
@@ -108,7 +111,7 @@ async fn rows_are_picked_by_group_key_currency_finality_and_range() {
 async fn pages_of_every_list_follow_each_other_without_a_gap_or_a_repeat() {
     let database = TestDatabase::create().await;
     let service = TestService::start(&database).await;
-    service.put("/v1/queries/q", by_store("update", json!({"kind": "manual"}))).await;
+    service.put("/v1/queries/q", by_store("update", &json!({"kind": "manual"}))).await;
     a_morning_in_two_stores(&service, &["q"]).await;
     service.post_events(&[sale("8", "08:30:00", "1.00", None, "USD")]).await;
     service.run("q").await;
@@ -165,7 +168,7 @@ fn list_is_of_queries(entry: &Value) -> bool {
 async fn complete_through_follows_the_watermark_in_whole_windows() {
     let database = TestDatabase::create().await;
     let service = TestService::start(&database).await;
-    service.put("/v1/queries/q", by_store("append", json!({"kind": "manual"}))).await;
+    service.put("/v1/queries/q", by_store("append", &json!({"kind": "manual"}))).await;
     for (clock, watermark, complete_through) in [
         ("09:05:00", "2026-10-01T08:05:00.000Z", json!("2026-10-01T08:00:00Z")),
         ("10:59:59.999999", "2026-10-01T09:59:59.999Z", json!("2026-10-01T09:00:00Z")),
@@ -224,7 +227,7 @@ async fn a_query_by_interval_runs_by_itself_and_gathers_what_came_between() {
     let database = TestDatabase::create().await;
     let service = TestService::start(&database).await;
     let every = json!({"kind": "interval", "every": "400 milliseconds"});
-    service.put("/v1/queries/q", by_store("update", every)).await;
+    service.put("/v1/queries/q", by_store("update", &every)).await;
     for number in 0..30 {
         service.post_events(&[a_sale(&number.to_string(), "09:05:00", "1.00")]).await;
     }
