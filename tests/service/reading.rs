@@ -197,7 +197,7 @@ async fn what_came_too_late_stands_beside_its_own_row_only() {
     let service = TestService::start(&database).await;
     for mode in ["append", "update", "complete"] {
         service
-            .put(&format!("/v1/queries/{mode}"), by_store(mode, json!({"kind": "manual"})))
+            .put(&format!("/v1/queries/{mode}"), by_store(mode, &json!({"kind": "manual"})))
             .await;
     }
     a_morning_in_two_stores(&service, &["append", "update", "complete"]).await;
