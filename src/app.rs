@@ -207,10 +207,12 @@ fn first_queries(shop: &ShopSettings) -> Vec<(QueryName, QuerySpec)> {
         window: WindowSpec::Tumbling { size: Span::HOUR, offset: Span::ZERO },
         watermark_delay: shop.hourly_sales_delay,
         group_by: Vec::new(),
+        deduplicate: Vec::new(),
         output_mode,
         trigger: Trigger::Continuous,
         max_events_per_batch: 100_000,
         start: Start::Earliest,
+        idle_timeout: None,
     };
     [("hourly_sales", OutputMode::Append), ("hourly_sales_live", OutputMode::Update)]
         .into_iter()

@@ -5,8 +5,11 @@
 //! reload. So output rows, state, ledger, position and progress stand or fall together, once.
 
 use chrono::{DateTime, Utc};
+use sqlx::postgres::PgArguments;
+use sqlx::query::Query;
 use sqlx::{PgConnection, Postgres, Transaction};
 
+use super::duplicates::{duplicates_load, duplicates_write};
 use super::error::Doing;
 use super::progress::{ProgressEntry, progress_insert};
 use super::queries::{StoredQuery, find};
@@ -49,8 +52,8 @@ impl Database {
             .iter()
             .map(|row| row.read().map(|(key, totals)| Row { key, totals }))
             .collect::<Result<Vec<_>, _>>()?;
-        let state =
-            State::restore(query.watermark, query.next_watermark, query.newest_event_time, windows);
+        let remembered = duplicates_load(&mut transaction, query.query_id).await?;
+        let state = State::restore(query.watermarks, query.newest_event_time, windows, remembered);
         transaction.commit().await.doing("finish loading a query")?;
         Ok((query, state))
     }
@@ -95,13 +98,14 @@ impl Database {
         state_remove(conn, query.query_id, outcome).await?;
         state_upsert(conn, query.query_id, &outcome.state_changed).await?;
         match query.spec.output_mode {
-            OutputMode::Append => rows_insert(conn, query, &outcome.rows).await?,
+            OutputMode::Append => rows_insert(conn, query, outcome).await?,
             OutputMode::Update => {
                 rows_merge(conn, query, &outcome.rows).await?;
                 rows_close(conn, query.query_id, outcome).await?;
             }
             OutputMode::Complete => rows_merge(conn, query, &outcome.rows).await?,
         }
+        duplicates_write(conn, query.query_id, outcome).await?;
         dropped_insert(conn, query, outcome).await?;
         Ok(PreparedCommit { transaction, query_id: query.query_id })
     }
@@ -129,7 +133,7 @@ async fn advance(
     let done = sqlx::query(
         "update queries
          set position = $5, next_batch_id = next_batch_id + 1, watermark = $6, next_watermark = $7,
-             newest_event_time = $8, error = null
+             newest_event_time = $8, next_watermark_by_sources = $9, error = null
          where query_id = $1 and epoch = $2 and next_batch_id = $3 and position = $4",
     )
     .bind(query.query_id)
@@ -137,30 +141,50 @@ async fn advance(
     .bind(query.next_batch_id.get())
     .bind(query.position.get())
     .bind(position.get())
-    .bind(watermark_to_sql(outcome.watermark))
-    .bind(watermark_to_sql(outcome.next_watermark))
+    .bind(watermark_to_sql(outcome.watermarks.current))
+    .bind(watermark_to_sql(outcome.watermarks.next))
     .bind(outcome.newest_event_time.map(EventTime::to_utc))
+    .bind(watermark_to_sql(outcome.watermarks.next_by_sources))
     .execute(conn)
     .await
     .doing("move a query's progress")?;
     if done.rows_affected() == 1 { Ok(()) } else { Err(DatabaseError::ProgressMoved) }
 }
 
-/// Removes the state of closed windows: all that end by the watermark.
+/// Removes the state of closed windows, all that end by the watermark, and of sessions that are part
+/// of a larger one now.
 async fn state_remove(
     conn: &mut PgConnection,
     query_id: i64,
     outcome: &Outcome,
 ) -> Result<(), DatabaseError> {
-    if outcome.state_removed.is_empty() {
-        return Ok(());
-    }
-    sqlx::query("delete from window_state where query_id = $1 and window_end <= $2")
+    if !outcome.state_merged.is_empty() {
+        let keys = WindowKeyArrays::of(&outcome.state_merged);
+        sqlx::query(
+            "delete from window_state using unnest($2::timestamptz[], $3::timestamptz[], $4::text[], $5::text[])
+                 as merged (window_start, window_end, currency, group_keys)
+             where query_id = $1 and window_state.window_end = merged.window_end
+                 and window_state.window_start = merged.window_start
+                 and window_state.currency = merged.currency
+                 and window_state.group_keys = merged.group_keys",
+        )
         .bind(query_id)
-        .bind(watermark_to_sql(outcome.watermark))
-        .execute(conn)
+        .bind(keys.starts)
+        .bind(keys.ends)
+        .bind(keys.currencies)
+        .bind(keys.groups)
+        .execute(&mut *conn)
         .await
-        .doing("remove the state of closed windows")?;
+        .doing("remove the state of merged sessions")?;
+    }
+    if !outcome.state_removed.is_empty() {
+        sqlx::query("delete from window_state where query_id = $1 and window_end <= $2")
+            .bind(query_id)
+            .bind(watermark_to_sql(outcome.watermarks.current))
+            .execute(conn)
+            .await
+            .doing("remove the state of closed windows")?;
+    }
     Ok(())
 }
 
@@ -198,13 +222,22 @@ async fn state_upsert(
 async fn rows_insert(
     conn: &mut PgConnection,
     query: &StoredQuery,
-    rows: &[Row],
+    outcome: &Outcome,
 ) -> Result<(), DatabaseError> {
     let insert = "insert into window_rows (query_id, batch_id, closed_by, window_start, window_end,
              currency, group_keys, orders, revenue)
-         select $1, $2, 'watermark', * from unnest($3::timestamptz[], $4::timestamptz[], $5::text[],
-             $6::text[], $7::bigint[], $8::numeric[])";
-    rows_write(conn, query, rows, insert).await
+         select $1, $2, closed_by, window_start, window_end, currency, group_keys, orders, revenue
+         from unnest($3::timestamptz[], $4::timestamptz[], $5::text[], $6::text[], $7::bigint[],
+             $8::numeric[], $9::text[]) as final_row (window_start, window_end, currency, group_keys,
+             orders, revenue, closed_by)";
+    if outcome.rows.is_empty() {
+        return Ok(());
+    }
+    let closed_by =
+        outcome.rows.iter().map(|row| outcome.closed_by(&row.key).as_str()).collect::<Vec<_>>();
+    let rows = rows_bound(query, &outcome.rows, insert)?;
+    rows.bind(closed_by).execute(conn).await.doing("write output rows")?;
+    Ok(())
 }
 
 /// Merges changed rows into the table.
@@ -220,21 +253,22 @@ async fn rows_merge(
          on conflict on constraint window_rows_pkey
          do update set orders = excluded.orders, revenue = excluded.revenue,
              batch_id = excluded.batch_id, written_at = excluded.written_at";
-    rows_write(conn, query, rows, merge).await
-}
-
-async fn rows_write(
-    conn: &mut PgConnection,
-    query: &StoredQuery,
-    rows: &[Row],
-    statement: &'static str,
-) -> Result<(), DatabaseError> {
     if rows.is_empty() {
         return Ok(());
     }
+    rows_bound(query, rows, merge)?.execute(conn).await.doing("merge output rows")?;
+    Ok(())
+}
+
+/// A statement that writes rows, with the first eight parameters bound.
+fn rows_bound(
+    query: &StoredQuery,
+    rows: &[Row],
+    statement: &'static str,
+) -> Result<Query<'static, Postgres, PgArguments>, DatabaseError> {
     let keys = WindowKeyArrays::of(rows.iter().map(|row| &row.key));
     let (orders, revenues) = totals_to_sql(rows)?;
-    sqlx::query(statement)
+    Ok(sqlx::query(statement)
         .bind(query.query_id)
         .bind(query.next_batch_id.get())
         .bind(keys.starts)
@@ -242,11 +276,7 @@ async fn rows_write(
         .bind(keys.currencies)
         .bind(keys.groups)
         .bind(orders)
-        .bind(revenues)
-        .execute(conn)
-        .await
-        .doing("write output rows")?;
-    Ok(())
+        .bind(revenues))
 }
 
 /// Marks rows of update mode final whose windows the watermark has closed.
@@ -259,11 +289,13 @@ async fn rows_close(
         return Ok(());
     }
     sqlx::query(
-        "update window_rows set closed_by = 'watermark'
+        "update window_rows
+         set closed_by = case when window_end <= $3 then 'watermark' else 'idle' end
          where query_id = $1 and closed_by is null and window_end <= $2",
     )
     .bind(query_id)
-    .bind(watermark_to_sql(outcome.watermark))
+    .bind(watermark_to_sql(outcome.watermarks.current))
+    .bind(watermark_to_sql(outcome.watermark_by_sources))
     .execute(conn)
     .await
     .doing("mark rows final")?;

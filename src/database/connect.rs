@@ -151,6 +151,7 @@ fn pool(
         ("statement_timeout", statement_timeout),
         // A process frozen inside its transaction must not block the others for long.
         ("idle_in_transaction_session_timeout", "10s"),
+        ("standard_conforming_strings", "on"),
     ];
     PgPoolOptions::new()
         .max_connections(size)

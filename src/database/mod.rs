@@ -14,14 +14,18 @@
 mod append;
 mod checkpoint;
 mod connect;
+mod copy_format;
 mod dropped_events;
+mod duplicates;
 mod error;
+mod log_batch;
 mod partitions;
 mod progress;
 mod queries;
 mod query_status;
 mod raw_log;
 mod recount;
+mod recount_sql;
 mod values;
 mod windows;
 

@@ -4,9 +4,11 @@ use chrono::{DateTime, Utc};
 use sqlx::{PgConnection, Postgres, QueryBuilder};
 
 use super::error::Doing;
-use super::values::{count_to_sql, unreadable, watermark_from_sql, watermark_to_sql};
+use super::values::{
+    closed_by_from_sql, count_to_sql, unreadable, watermark_from_sql, watermark_to_sql,
+};
 use super::{Database, DatabaseError};
-use crate::domain::{BatchId, EventTime, QueryName, Seq, Watermark};
+use crate::domain::{BatchId, ClosedBy, EventTime, QueryName, Seq, Watermark};
 use crate::engine::{EventTimeRange, Outcome};
 
 /// How long the parts of a micro-batch took, in microseconds.
@@ -51,6 +53,8 @@ pub struct ProgressEntry {
     pub position_from: Seq,
     /// … up to and including this.
     pub position_to: Seq,
+    /// What closed the last of the windows that it closed; nothing when it closed none.
+    pub closed_by: Option<ClosedBy>,
     /// How long it took.
     pub durations: BatchDurations,
 }
@@ -68,9 +72,9 @@ impl ProgressEntry {
             batch_id,
             events_in: count_to_sql(outcome.events_in),
             late_events: count_to_sql(outcome.late_events),
-            duplicates: 0,
+            duplicates: count_to_sql(outcome.duplicates),
             late_watermark: outcome.late_watermark,
-            watermark: outcome.watermark,
+            watermark: outcome.watermarks.current,
             event_time: outcome.event_time,
             rows_written: length(outcome.rows.len()),
             state_windows: count_to_sql(outcome.windows_open),
@@ -78,13 +82,9 @@ impl ProgressEntry {
             state_removed: length(outcome.state_removed.len()),
             position_from,
             position_to,
+            closed_by: outcome.state_removed.last().map(|last| outcome.closed_by(last)),
             durations,
         }
-    }
-
-    /// What closed the windows that the batch closed; nothing when it closed none.
-    pub fn closed_by(&self) -> Option<&'static str> {
-        (self.state_removed > 0).then_some("watermark")
     }
 }
 
@@ -136,7 +136,7 @@ pub(super) async fn progress_insert(
     .bind(entry.durations.compute_us)
     .bind(entry.durations.commit_us)
     .bind(entry.durations.total_us)
-    .bind(entry.closed_by())
+    .bind(entry.closed_by.map(ClosedBy::as_str))
     .fetch_one(conn)
     .await
     .doing("write a progress entry")
@@ -161,6 +161,7 @@ struct ProgressColumns {
     state_removed: i64,
     position_from: i64,
     position_to: i64,
+    closed_by: Option<String>,
     #[sqlx(flatten)]
     durations: DurationColumns,
 }
@@ -198,6 +199,7 @@ impl ProgressColumns {
             state_removed: self.state_removed,
             position_from: Seq::new(self.position_from),
             position_to: Seq::new(self.position_to),
+            closed_by: self.closed_by.as_deref().map(closed_by_from_sql).transpose()?,
             durations: BatchDurations { read_us, compute_us, commit_us, total_us },
         };
         let query = self.name.parse().map_err(|error| unreadable("name of a query", error))?;

@@ -8,8 +8,9 @@ use super::error::Doing;
 use super::values::{unreadable, watermark_from_sql};
 use super::{Database, DatabaseError};
 use crate::domain::{
-    BatchId, EventTime, OutputMode, QueryName, QuerySpec, QuerySpecText, Seq, Start, Watermark,
+    BatchId, EventTime, OutputMode, QueryName, QuerySpec, QuerySpecText, Seq, Start,
 };
+use crate::engine::Watermarks;
 
 /// A query's row: its rule and its whole progress.
 #[derive(Debug, Clone)]
@@ -32,12 +33,12 @@ pub struct StoredQuery {
     pub position: Seq,
     /// The number of its next micro-batch.
     pub next_batch_id: BatchId,
-    /// `W(n)` of its last batch.
-    pub watermark: Watermark,
-    /// `W(n+1)`.
-    pub next_watermark: Watermark,
+    /// Those after its last batch.
+    pub watermarks: Watermarks,
     /// The newest event time that it has seen.
     pub newest_event_time: Option<EventTime>,
+    /// Whether it goes on without events that it could not process.
+    pub has_poison_events: bool,
 }
 
 impl StoredQuery {
@@ -50,17 +51,19 @@ impl StoredQuery {
     /// where none ever is.
     pub fn complete_through(&self) -> Option<EventTime> {
         let closes = self.spec.output_mode != OutputMode::Complete;
-        closes.then(|| self.spec.window.complete_through(self.watermark)).flatten()
+        closes.then(|| self.spec.window.complete_through(self.watermarks.current)).flatten()
     }
 
     /// Whether a batch without data is due once the log has nothing more.
     pub fn owes_batch_without_data(&self) -> bool {
-        self.spec.output_mode.owes_batch_without_data(self.watermark, self.next_watermark)
+        let Watermarks { current, next, .. } = self.watermarks;
+        self.spec.output_mode.owes_batch_without_data(current, next)
     }
 }
 
 const COLUMNS: &str = "query_id, name, spec, status, error, epoch, start_seq, position, next_batch_id, watermark, \
-     next_watermark, newest_event_time";
+     next_watermark, next_watermark_by_sources, newest_event_time, \
+     exists (select from poison_events poison where poison.query_id = queries.query_id) as has_poison_events";
 
 #[derive(Debug, sqlx::FromRow)]
 pub(super) struct QueryColumns {
@@ -75,7 +78,9 @@ pub(super) struct QueryColumns {
     next_batch_id: i64,
     watermark: DateTime<Utc>,
     next_watermark: DateTime<Utc>,
+    next_watermark_by_sources: DateTime<Utc>,
     newest_event_time: Option<DateTime<Utc>>,
+    has_poison_events: bool,
 }
 
 impl QueryColumns {
@@ -95,9 +100,13 @@ impl QueryColumns {
             start_seq: Seq::new(self.start_seq),
             position: Seq::new(self.position),
             next_batch_id: BatchId::new(self.next_batch_id),
-            watermark: watermark_from_sql(self.watermark),
-            next_watermark: watermark_from_sql(self.next_watermark),
+            watermarks: Watermarks {
+                current: watermark_from_sql(self.watermark),
+                next: watermark_from_sql(self.next_watermark),
+                next_by_sources: watermark_from_sql(self.next_watermark_by_sources),
+            },
             newest_event_time: self.newest_event_time.map(EventTime::from_utc),
+            has_poison_events: self.has_poison_events,
         })
     }
 }
@@ -265,7 +274,8 @@ impl Database {
         let mut transaction = self.engine.begin().await.doing("begin a reset")?;
         let query_id: Option<i64> = sqlx::query_scalar(
             "update queries set epoch = epoch + 1, position = start_seq, next_batch_id = 0, error = null,
-                 watermark = 'epoch', next_watermark = 'epoch', newest_event_time = null
+                 watermark = 'epoch', next_watermark = 'epoch', next_watermark_by_sources = 'epoch',
+                 newest_event_time = null
              where name = $1 returning query_id",
         )
         .bind(name.as_str())
@@ -275,6 +285,8 @@ impl Database {
         let query_id = query_id.ok_or_else(|| DatabaseError::NoSuchQuery(name.clone()))?;
         for delete in [
             "delete from window_state where query_id = $1",
+            "delete from duplicate_state where query_id = $1",
+            "delete from poison_events where query_id = $1",
             "delete from window_rows where query_id = $1",
             "delete from dropped_events where query_id = $1",
             "delete from progress where query_id = $1",

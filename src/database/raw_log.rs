@@ -1,7 +1,6 @@
-//! Reading the raw log.
+//! Where the raw log ends, and what a whole event of it says.
 
 use chrono::{DateTime, Utc};
-use futures_util::TryStreamExt;
 use rust_decimal::Decimal;
 
 use super::error::Doing;
@@ -10,33 +9,6 @@ use super::{Database, DatabaseError};
 use crate::domain::{Attributes, Event, EventTime, LoggedEvent, Seq};
 
 impl Database {
-    /// Reads up to `events_max` events after `position`, oldest first.
-    ///
-    /// An empty answer means "nothing yet". Positions have gaps: a rolled-back append uses some up.
-    ///
-    /// # Errors
-    /// [`DatabaseError::Failed`], or [`DatabaseError::Unreadable`] for a row that somebody changed;
-    /// reading again is always safe.
-    pub async fn raw_log_read_after(
-        &self,
-        position: Seq,
-        events_max: u32,
-    ) -> Result<Vec<LoggedEvent>, DatabaseError> {
-        let mut rows = sqlx::query_as::<_, EventColumns>(
-            "select seq, event_id, order_id, status, amount, currency, event_time, store_id, till_id,
-                 customer_id, item_count, attributes
-             from raw_events where seq > $1 order by seq limit $2",
-        )
-        .bind(position.get())
-        .bind(i64::from(events_max))
-        .fetch(&self.engine);
-        let mut events = Vec::new();
-        while let Some(row) = rows.try_next().await.doing("read the raw log")? {
-            events.push(row.read()?);
-        }
-        Ok(events)
-    }
-
     /// The position of the newest record; [`Seq::START`] while there is none.
     ///
     /// # Errors

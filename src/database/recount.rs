@@ -8,11 +8,11 @@ use sqlx::{PgConnection, Postgres, QueryBuilder, Row as _};
 
 use super::error::Doing;
 use super::queries::{StoredQuery, find};
+use super::recount_sql::{RecountSql, set_aside_sql};
 use super::values::{WindowColumns, revenue_from_sql, unreadable};
 use super::{Database, DatabaseError};
 use crate::domain::{
-    EventField, EventId, EventTime, GroupKey, QueryName, Span, Totals, Window, WindowKey,
-    WindowSpec,
+    EventId, EventTime, GroupKey, OutputMode, QueryName, Totals, Window, WindowKey, WindowSpec,
 };
 
 /// Which windows to recount: those that start in `[from, to)`.
@@ -29,25 +29,36 @@ pub struct RecountRange {
 pub struct ReconciliationSnapshot {
     /// The query.
     pub query: StoredQuery,
+    /// The windows that were asked for.
+    pub range: RecountRange,
     /// The moment, by the database's clock.
     pub as_of: DateTime<Utc>,
     /// What the stream wrote; whether each row is final.
     pub stream: Vec<(WindowKey, Totals, bool)>,
-    /// What the raw log holds, whole, and the part of it that the query has not read yet.
+    /// What the raw log holds. Of sessions a line is what all matching events together would make,
+    /// counted or not: every session of the stream lies in just one.
     pub recount: Vec<(WindowKey, Recount)>,
-    /// The late events of each window, with their ids.
+    /// The late events of each window that the recount counts, with their ids.
     pub late: Vec<(WindowKey, Totals, Vec<EventId>)>,
     /// What is counted in state and not written yet; only in append mode.
     pub open: Vec<(WindowKey, Totals)>,
+    /// Events that are set aside: in quarantine, or out of the log because the engine could not
+    /// process them.
+    pub quarantined: Vec<(WindowKey, Totals)>,
 }
 
-/// The raw log's side of one window.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+/// The raw log's side of one window. An event has two verdicts: the recount counts the first of each
+/// key of the duplicates rule in the order of the log, the stream what it read and did not drop.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Recount {
-    /// Every matching event since the query's start.
+    /// Every event that the recount counts.
     pub all: Totals,
-    /// Those that the query has not read yet.
+    /// Those of them that the query has not read yet.
     pub waiting: Totals,
+    /// Events that the stream counts and the recount does not.
+    pub repeats: Totals,
+    /// Events that neither counts.
+    pub duplicates: Totals,
 }
 
 impl Database {
@@ -71,13 +82,23 @@ impl Database {
             .fetch_one(&mut *conn)
             .await
             .doing("read the clock")?;
+        // A session may begin before the range and its line with it, so all of them are read.
+        let is_session = matches!(query.spec.window, WindowSpec::Session { .. });
+        let read = if is_session { RecountRange::default() } else { range };
+        let recounted = recount(conn, &query, read).await?;
+        let late = match has_verdicts(&query) {
+            true => recounted.late,
+            false => late_events(conn, query.query_id, read).await?,
+        };
         let snapshot = ReconciliationSnapshot {
             as_of,
-            stream: stream_rows(conn, query.query_id, range).await?,
-            recount: recount(conn, &query, range).await?,
-            late: late_events(conn, query.query_id, range).await?,
-            open: open_windows(conn, &query, range).await?,
+            stream: stream_rows(conn, query.query_id, read).await?,
+            recount: recounted.lines,
+            late,
+            open: open_windows(conn, &query, read).await?,
+            quarantined: set_aside(conn, &query, read).await?,
             query,
+            range,
         };
         transaction.commit().await.doing("finish a reconciliation")?;
         Ok(snapshot)
@@ -107,7 +128,7 @@ async fn open_windows(
     query: &StoredQuery,
     range: RecountRange,
 ) -> Result<Vec<(WindowKey, Totals)>, DatabaseError> {
-    if query.spec.output_mode != crate::domain::OutputMode::Append {
+    if query.spec.output_mode != OutputMode::Append {
         return Ok(Vec::new());
     }
     let mut select = QueryBuilder::<Postgres>::new("select * from window_state");
@@ -134,11 +155,7 @@ async fn late_events(
     rows.iter()
         .map(|row| {
             let (key, totals) = columns::<WindowColumns>(row)?.read()?;
-            let ids: Vec<String> = column(row, "event_ids")?;
-            let ids = ids
-                .into_iter()
-                .map(|id| id.try_into().map_err(|error| unreadable("event_id", error)));
-            Ok((key, totals, ids.collect::<Result<_, _>>()?))
+            Ok((key, totals, event_ids(row, "event_ids")?))
         })
         .collect()
 }
@@ -153,94 +170,78 @@ fn push_query_and_range(select: &mut QueryBuilder<Postgres>, query_id: i64, rang
     }
 }
 
+/// Whether the recount's pass itself tells what the stream made of each event; else the ledger does.
+fn has_verdicts(query: &StoredQuery) -> bool {
+    !query.spec.deduplicate.is_empty() || matches!(query.spec.window, WindowSpec::Session { .. })
+}
+
+/// What one pass over the raw log found.
+#[derive(Debug, Default)]
+struct Recounted {
+    lines: Vec<(WindowKey, Recount)>,
+    late: Vec<(WindowKey, Totals, Vec<EventId>)>,
+}
+
 /// Counts the raw log by window, currency and group.
 async fn recount(
     conn: &mut PgConnection,
     query: &StoredQuery,
     range: RecountRange,
-) -> Result<Vec<(WindowKey, Recount)>, DatabaseError> {
-    let WindowSpec::Tumbling { size, offset } = query.spec.window;
-    let mut select = recount_select(query, size, offset, range);
+) -> Result<Recounted, DatabaseError> {
+    let mut select = RecountSql::new(query, range).select();
     let rows = select.build().fetch_all(conn).await.doing("recount the raw log")?;
-    let groups = query.spec.group_by.len();
+    let with_verdicts = has_verdicts(query);
+    let mut recounted = Recounted::default();
+    for row in &rows {
+        let key = window_key(row, query)?;
+        let mut line = Recount {
+            all: totals(row, "orders", "revenue")?,
+            waiting: totals(row, "waiting_orders", "waiting_revenue")?,
+            ..Recount::default()
+        };
+        if with_verdicts {
+            line.repeats = totals(row, "repeated_orders", "repeated_revenue")?;
+            line.duplicates = totals(row, "duplicate_orders", "duplicate_revenue")?;
+            let late = totals(row, "late_orders", "late_revenue")?;
+            if late != Totals::ZERO {
+                recounted.late.push((key.clone(), late, event_ids(row, "late_event_ids")?));
+            }
+        }
+        recounted.lines.push((key, line));
+    }
+    Ok(recounted)
+}
+
+/// Events that match the query and are in no log that it could read.
+async fn set_aside(
+    conn: &mut PgConnection,
+    query: &StoredQuery,
+    range: RecountRange,
+) -> Result<Vec<(WindowKey, Totals)>, DatabaseError> {
+    let mut select = set_aside_sql(query, range);
+    let rows = select.build().fetch_all(conn).await.doing("count what is in quarantine")?;
     rows.iter()
-        .map(|row| {
-            let start = EventTime::from_utc(column(row, "window_start")?);
-            let window = Window { start, end: start.plus(size) };
-            let currency: String = column(row, "currency")?;
-            let currency = currency.parse().map_err(|error| unreadable("currency", error))?;
-            let group = (0..groups)
-                .map(|index| column(row, format!("group_{index}").as_str()))
-                .collect::<Result<_, _>>()?;
-            let key = WindowKey { window, currency, group: GroupKey(group) };
-            let all = totals(row, "orders", "revenue")?;
-            let waiting = totals(row, "waiting_orders", "waiting_revenue")?;
-            Ok((key, Recount { all, waiting }))
-        })
+        .map(|row| Ok((window_key(row, query)?, totals(row, "orders", "revenue")?)))
         .collect()
 }
 
-fn recount_select(
-    query: &StoredQuery,
-    size: Span,
-    offset: Span,
-    range: RecountRange,
-) -> QueryBuilder<Postgres> {
-    let spec = &query.spec;
-    // An origin before every event, so that Postgres only ever bins forwards.
-    let origin = EventTime::EARLIEST.floor_to(size, offset);
-    let mut select = QueryBuilder::<Postgres>::new("select date_bin(");
-    select
-        .push_bind(i64::max(size.as_micros(), 1))
-        .push(" * interval '1 microsecond', event_time, ");
-    select.push_bind(origin.to_utc()).push(") as window_start, currency");
-    for (index, field) in spec.group_by.iter().enumerate() {
-        select.push(", ");
-        push_field(&mut select, field);
-        select.push(" as group_").push(index);
-    }
-    let position = query.position.get();
-    select.push(", count(*) as orders, sum(amount) as revenue, count(*) filter (where seq > ");
-    select
-        .push_bind(position)
-        .push(") as waiting_orders, coalesce(sum(amount) filter (where seq > ");
-    select
-        .push_bind(position)
-        .push("), 0) as waiting_revenue from raw_events where kind = 'event' and seq > ");
-    select.push_bind(query.start_seq.get());
-    for (field, values) in &spec.filter.0 {
-        select.push(" and ");
-        push_field(&mut select, field);
-        select.push(" = any(").push_bind(values.clone()).push(")");
-    }
-    // A window starts in the range when its first boundary at or after each bound says so.
-    if let Some(from) = range.from {
-        select.push(" and event_time >= ").push_bind(ceiling(from, size, offset).to_utc());
-    }
-    if let Some(to) = range.to {
-        select.push(" and event_time < ").push_bind(ceiling(to, size, offset).to_utc());
-    }
-    select.push(" group by window_start, currency");
-    for index in 0..spec.group_by.len() {
-        select.push(", group_").push(index);
-    }
-    select
-}
-
-/// The first window boundary at or after `time`.
-fn ceiling(time: EventTime, size: Span, offset: Span) -> EventTime {
-    let floor = time.floor_to(size, offset);
-    if floor == time { time } else { floor.plus(size) }
-}
-
-fn push_field(select: &mut QueryBuilder<Postgres>, field: &EventField) {
-    match field {
-        EventField::StoreId => select.push("store_id"),
-        EventField::TillId => select.push("till_id"),
-        EventField::CustomerId => select.push("customer_id"),
-        EventField::Status => select.push("status"),
-        EventField::Attribute(name) => select.push("attributes ->> ").push_bind(name.clone()),
+fn window_key(row: &PgRow, query: &StoredQuery) -> Result<WindowKey, DatabaseError> {
+    let window = Window {
+        start: EventTime::from_utc(column(row, "window_start")?),
+        end: EventTime::from_utc(column(row, "window_end")?),
     };
+    let currency: String = column(row, "currency")?;
+    let currency = currency.parse().map_err(|error| unreadable("currency", error))?;
+    let group = (0..query.spec.group_by.len())
+        .map(|index| column(row, format!("group_{index}").as_str()))
+        .collect::<Result<_, _>>()?;
+    Ok(WindowKey { window, currency, group: GroupKey(group) })
+}
+
+fn event_ids(row: &PgRow, name: &str) -> Result<Vec<EventId>, DatabaseError> {
+    let ids: Vec<String> = column(row, name)?;
+    let ids = ids.into_iter().map(EventId::try_from);
+    ids.collect::<Result<_, _>>().map_err(|error| unreadable("event_id", error))
 }
 
 fn totals(row: &PgRow, orders: &str, revenue: &str) -> Result<Totals, DatabaseError> {

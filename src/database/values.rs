@@ -6,7 +6,9 @@ use chrono::{DateTime, Utc};
 use rust_decimal::Decimal;
 
 use super::DatabaseError;
-use crate::domain::{Amount, EventTime, GroupKey, Revenue, Totals, Watermark, Window, WindowKey};
+use crate::domain::{
+    Amount, ClosedBy, EventTime, GroupKey, Revenue, Totals, Watermark, Window, WindowKey,
+};
 
 /// Decimals of every money column.
 const MONEY_SCALE: u32 = 4;
@@ -63,6 +65,20 @@ pub(super) fn group_to_sql(group: &GroupKey) -> String {
 /// Group-by values from their JSON array.
 pub(super) fn group_from_sql(text: &str) -> Result<GroupKey, DatabaseError> {
     serde_json::from_str(text).map(GroupKey).map_err(|error| unreadable("group key", error))
+}
+
+/// What made a window final, from its word.
+pub(super) fn closed_by_from_sql(word: &str) -> Result<ClosedBy, DatabaseError> {
+    [ClosedBy::Watermark, ClosedBy::Idle]
+        .into_iter()
+        .find(|closed_by| closed_by.as_str() == word)
+        .ok_or_else(|| unreadable("closed_by", word))
+}
+
+/// The name of an attribute as a literal, for the statements that take no parameters.
+pub(super) fn attribute_name_to_sql(name: &str) -> String {
+    // Backslashes mean themselves: standard_conforming_strings is on in every session of ours.
+    format!("'{}'", name.replace('\'', "''"))
 }
 
 /// A count for `bigint`.

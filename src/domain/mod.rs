@@ -5,6 +5,7 @@
 //!
 //! Absent on purpose: a clock, a database, HTTP. Event times come from the events themselves.
 
+mod duplicate_key;
 mod event;
 mod fault;
 mod ids;
@@ -15,6 +16,7 @@ mod span;
 mod time;
 mod window;
 
+pub use duplicate_key::{DuplicateKey, KeyField, UnknownKeyField};
 pub use event::{
     Attributes, ContentHash, Event, EventField, IdentifiedEvent, LoggedEvent, UnknownField,
 };
@@ -24,7 +26,7 @@ pub use ids::{
 };
 pub use money::{Amount, Currency, InvalidAmount, InvalidCurrency, Money, Revenue};
 pub use query::{Filter, OutputMode, QuerySpec, Start, Trigger};
-pub use query_spec::{QuerySpecText, TriggerText, WindowText};
+pub use query_spec::{DeduplicateText, QuerySpecText, TriggerText, WindowText};
 pub use span::{InvalidSpan, Span};
 pub use time::{EventTime, InvalidEventTime, Watermark};
-pub use window::{GroupKey, Totals, Window, WindowKey, WindowSpec};
+pub use window::{ClosedBy, GroupKey, Totals, Window, WindowKey, WindowSpec};

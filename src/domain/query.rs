@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use super::{Event, EventField, Fault, Span, Watermark, WindowSpec};
+use super::{Event, EventField, Fault, KeyField, Span, Watermark, WindowSpec};
 
 /// Which events a query counts: for every field named, the event's value is one of those listed.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
@@ -79,6 +79,8 @@ pub struct QuerySpec {
     pub watermark_delay: Span,
     /// One row per value of these fields; each named once.
     pub group_by: Vec<EventField>,
+    /// Of events that are equal in these fields only the first counts; empty: every event counts.
+    pub deduplicate: Vec<KeyField>,
     /// When rows are written.
     pub output_mode: OutputMode,
     /// When it runs.
@@ -87,12 +89,15 @@ pub struct QuerySpec {
     pub max_events_per_batch: u32,
     /// Where it started.
     pub start: Start,
+    /// After how long without any new record the windows close by the wall clock; `None`: only
+    /// event time closes them.
+    pub idle_timeout: Option<Span>,
 }
 
 impl QuerySpec {
     /// What keeps `changed` from taking this query's place: the parts that make it another query.
     ///
-    /// Delay, trigger and batch size may change; `start` counts only at creation.
+    /// Delay, trigger, batch size and idle timeout may change; `start` counts only at creation.
     pub fn faults_of_change(&self, changed: &Self) -> Vec<Fault> {
         let mut faults = Vec::new();
         let mut keep = |field: &str, same: bool| {
@@ -107,6 +112,7 @@ impl QuerySpec {
         keep("filter", self.filter == changed.filter);
         keep("window", self.window == changed.window);
         keep("group_by", self.group_by == changed.group_by);
+        keep("deduplicate", self.deduplicate == changed.deduplicate);
         keep("output_mode", self.output_mode == changed.output_mode);
         faults
     }

@@ -6,7 +6,9 @@ use std::str::FromStr;
 
 use serde::{Deserialize, Serialize};
 
-use super::{EventField, Fault, Filter, OutputMode, QuerySpec, Span, Start, Trigger, WindowSpec};
+use super::{
+    EventField, Fault, Filter, KeyField, OutputMode, QuerySpec, Span, Start, Trigger, WindowSpec,
+};
 
 const MAX_EVENTS_PER_BATCH_DEFAULT: u32 = 100_000;
 const MAX_EVENTS_PER_BATCH_BOUND: u32 = 1_000_000;
@@ -25,9 +27,9 @@ pub struct QuerySpecText {
     /// Field names.
     #[serde(default)]
     pub group_by: Vec<String>,
-    /// The rule for duplicates; none yet.
+    /// The duplicates rule, if there is one.
     #[serde(default)]
-    pub deduplicate: Option<serde_json::Value>,
+    pub deduplicate: Option<DeduplicateText>,
     /// `append`, `update` or `complete`.
     pub output_mode: String,
     /// When it runs.
@@ -39,9 +41,17 @@ pub struct QuerySpecText {
     /// `earliest` or `latest`.
     #[serde(default = "earliest")]
     pub start: String,
-    /// Idle closing; none yet.
+    /// A duration; null: off.
     #[serde(default)]
     pub idle_timeout: Option<String>,
+}
+
+/// The duplicates rule of a query as JSON has it.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct DeduplicateText {
+    /// Field names.
+    pub keys: Vec<String>,
 }
 
 /// The windows of a query as JSON has them.
@@ -121,12 +131,12 @@ impl TryFrom<QuerySpecText> for QuerySpec {
         let trigger = check.trigger(&text.trigger);
         let start = check.start(&text.start);
         check.batch_size(text.max_events_per_batch);
-        if text.deduplicate.is_some() {
-            check.not_yet("/deduplicate", "a rule for duplicates");
-        }
-        if text.idle_timeout.is_some() {
-            check.not_yet("/idle_timeout", "idle closing");
-        }
+        let deduplicate = check.deduplicate(text.deduplicate.as_ref());
+        let idle_timeout = text
+            .idle_timeout
+            .as_ref()
+            .and_then(|timeout| check.longer_than_nothing("/idle_timeout", timeout));
+        check.combination(window, &deduplicate, output_mode);
         match (window, watermark_delay, output_mode, trigger, start) {
             (
                 Some(window),
@@ -141,10 +151,12 @@ impl TryFrom<QuerySpecText> for QuerySpec {
                     window,
                     watermark_delay,
                     group_by,
+                    deduplicate,
                     output_mode,
                     trigger,
                     max_events_per_batch,
                     start,
+                    idle_timeout,
                 })
             }
             _ => Err(check.faults),
@@ -160,14 +172,6 @@ struct Check {
 impl Check {
     fn fault(&mut self, pointer: &str, code: &'static str, detail: impl Display) {
         self.faults.push(Fault::new(pointer, code, detail.to_string()));
-    }
-
-    fn not_yet(&mut self, pointer: &str, what: &str) {
-        self.fault(
-            pointer,
-            "not_yet",
-            format_args!("{what} cannot be asked for yet; leave it out"),
-        );
     }
 
     fn parse<T>(&mut self, pointer: &str, text: &str) -> Option<T>
@@ -198,10 +202,27 @@ impl Check {
     }
 
     fn group_by(&mut self, names: &[String]) -> Vec<EventField> {
+        self.fields("/group_by", names)
+    }
+
+    fn deduplicate(&mut self, text: Option<&DeduplicateText>) -> Vec<KeyField> {
+        let Some(DeduplicateText { keys }) = text else { return Vec::new() };
+        if keys.is_empty() {
+            let detail = "names no field; leave `deduplicate` out to count every event";
+            self.fault("/deduplicate/keys", "empty", detail);
+        }
+        self.fields("/deduplicate/keys", keys)
+    }
+
+    /// The fields of these names, each named once.
+    fn fields<F>(&mut self, at: &str, names: &[String]) -> Vec<F>
+    where
+        F: FromStr<Err: Display> + PartialEq,
+    {
         let mut fields = Vec::new();
         for (index, name) in names.iter().enumerate() {
-            let pointer = format!("/group_by/{index}");
-            match self.parse::<EventField>(&pointer, name) {
+            let pointer = format!("{at}/{index}");
+            match self.parse::<F>(&pointer, name) {
                 Some(field) if fields.contains(&field) => {
                     self.fault(&pointer, "repeated", format_args!("`{name}` is named twice"));
                 }
@@ -210,6 +231,27 @@ impl Check {
             }
         }
         fields
+    }
+
+    /// Sessions are written once, when they are final; a forgotten key cannot be taken back out of a
+    /// table that is written anew every time.
+    fn combination(
+        &mut self,
+        window: Option<WindowSpec>,
+        deduplicate: &[KeyField],
+        output_mode: Option<OutputMode>,
+    ) {
+        let Some(output_mode) = output_mode else { return };
+        if matches!(window, Some(WindowSpec::Session { .. })) && output_mode != OutputMode::Append {
+            let detail =
+                "must be `append` with session windows, since two sessions may still become one";
+            self.fault("/output_mode", "combination", detail);
+        }
+        if !deduplicate.is_empty() && output_mode == OutputMode::Complete {
+            let detail =
+                "must be `append` or `update` with `deduplicate`, since keys are forgotten in time";
+            self.fault("/output_mode", "combination", detail);
+        }
     }
 
     fn window(&mut self, text: &WindowText) -> Option<WindowSpec> {
@@ -224,15 +266,33 @@ impl Check {
                 }
                 Some(WindowSpec::Tumbling { size, offset })
             }
-            WindowText::Sliding { .. } => {
-                self.not_yet("/window/kind", "sliding windows");
-                None
-            }
-            WindowText::Session { .. } => {
-                self.not_yet("/window/kind", "session windows");
-                None
+            WindowText::Sliding { size, slide, offset } => self.sliding(size, slide, offset),
+            WindowText::Session { gap } => {
+                Some(WindowSpec::Session { gap: self.longer_than_nothing("/window/gap", gap)? })
             }
         }
+    }
+
+    fn sliding(&mut self, size: &str, slide: &str, offset: &str) -> Option<WindowSpec> {
+        let size = self.longer_than_nothing("/window/size", size);
+        let slide = self.longer_than_nothing("/window/slide", slide);
+        let offset = self.parse::<Span>("/window/offset", offset);
+        let (size, slide, offset) = (size?, slide?, offset?);
+        let before = self.faults.len();
+        if slide > size {
+            let detail =
+                "must be at most `size`, or events between two windows would count nowhere";
+            self.fault("/window/slide", "out_of_range", detail);
+        }
+        if offset >= slide {
+            self.fault("/window/offset", "out_of_range", "must be less than `slide`");
+        }
+        let windows_max = WindowSpec::WINDOWS_PER_EVENT_MAX;
+        if size.as_millis() / slide.as_millis().max(1) > windows_max {
+            let detail = format!("must be at least a {windows_max}th of `size`");
+            self.fault("/window/slide", "out_of_range", detail);
+        }
+        (self.faults.len() == before).then_some(WindowSpec::Sliding { size, slide, offset })
     }
 
     fn longer_than_nothing(&mut self, pointer: &str, text: &str) -> Option<Span> {
@@ -287,9 +347,24 @@ impl Check {
     }
 }
 
+impl From<WindowSpec> for WindowText {
+    fn from(spec: WindowSpec) -> Self {
+        match spec {
+            WindowSpec::Tumbling { size, offset } => {
+                Self::Tumbling { size: size.to_string(), offset: offset.to_string() }
+            }
+            WindowSpec::Sliding { size, slide, offset } => Self::Sliding {
+                size: size.to_string(),
+                slide: slide.to_string(),
+                offset: offset.to_string(),
+            },
+            WindowSpec::Session { gap } => Self::Session { gap: gap.to_string() },
+        }
+    }
+}
+
 impl From<&QuerySpec> for QuerySpecText {
     fn from(spec: &QuerySpec) -> Self {
-        let WindowSpec::Tumbling { size, offset } = spec.window;
         Self {
             filter: spec
                 .filter
@@ -297,10 +372,12 @@ impl From<&QuerySpec> for QuerySpecText {
                 .iter()
                 .map(|(field, values)| (field.to_string(), values.clone()))
                 .collect(),
-            window: WindowText::Tumbling { size: size.to_string(), offset: offset.to_string() },
+            window: WindowText::from(spec.window),
             watermark_delay: spec.watermark_delay.to_string(),
             group_by: spec.group_by.iter().map(EventField::to_string).collect(),
-            deduplicate: None,
+            deduplicate: (!spec.deduplicate.is_empty()).then(|| DeduplicateText {
+                keys: spec.deduplicate.iter().map(KeyField::to_string).collect(),
+            }),
             output_mode: spec.output_mode.as_str().to_owned(),
             trigger: match spec.trigger {
                 Trigger::Continuous => TriggerText::Continuous {},
@@ -312,75 +389,11 @@ impl From<&QuerySpec> for QuerySpecText {
                 Start::Earliest => earliest(),
                 Start::Latest => "latest".to_owned(),
             },
-            idle_timeout: None,
+            idle_timeout: spec.idle_timeout.map(|timeout| timeout.to_string()),
         }
     }
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn check(json: &str) -> Result<QuerySpec, Vec<Fault>> {
-        serde_json::from_str::<QuerySpecText>(json).expect(json).try_into()
-    }
-
-    #[test]
-    fn a_rule_is_written_as_it_was_read() {
-        let spec = check(
-            r#"{"filter":{"status":["placed"]},"window":{"kind":"tumbling","size":"PT1H"},
-                "watermark_delay":"60 minutes","group_by":["store_id","attributes.channel"],
-                "output_mode":"append","trigger":{"kind":"interval","every":"5 seconds"}}"#,
-        )
-        .expect("a good rule");
-        let text = QuerySpecText::from(&spec);
-        assert_eq!(text.watermark_delay, "1 hour");
-        assert_eq!(QuerySpec::try_from(text), Ok(spec));
-    }
-
-    #[test]
-    fn every_fault_of_a_rule_is_named_at_its_place() {
-        let faults = check(
-            r#"{"filter":{"colour":["red"],"status":[]},"window":{"kind":"tumbling","size":"1 hour","offset":"1 hour"},
-                "watermark_delay":"soon","group_by":["store_id","store_id"],"output_mode":"apend",
-                "trigger":{"kind":"interval","every":"0 seconds"},"max_events_per_batch":0,
-                "start":"now","deduplicate":{"keys":["order_id"]},"idle_timeout":"1 hour"}"#,
-        )
-        .expect_err("nothing is right");
-        let pointers: Vec<&str> = faults.iter().map(|fault| fault.pointer.as_str()).collect();
-        assert_eq!(
-            pointers,
-            [
-                "/filter/colour",
-                "/filter/status",
-                "/window/offset",
-                "/watermark_delay",
-                "/group_by/1",
-                "/output_mode",
-                "/trigger/every",
-                "/start",
-                "/max_events_per_batch",
-                "/deduplicate",
-                "/idle_timeout"
-            ]
-        );
-    }
-
-    #[test]
-    fn a_change_of_what_is_counted_makes_it_another_query() {
-        let hourly = r#"{"window":{"kind":"tumbling","size":"1 hour"},"watermark_delay":"1 hour","output_mode":"append"}"#;
-        let spec = check(hourly).expect("a good rule");
-        for (case, json, pointer) in [
-            (
-                "delay",
-                hourly.replace(r#""watermark_delay":"1 hour""#, r#""watermark_delay":"0 seconds""#),
-                None,
-            ),
-            ("window", hourly.replace(r#""size":"1 hour""#, r#""size":"1 day""#), Some("/window")),
-            ("mode", hourly.replace("append", "update"), Some("/output_mode")),
-        ] {
-            let faults = spec.faults_of_change(&check(&json).expect("a good rule"));
-            assert_eq!(faults.first().map(|fault| fault.pointer.as_str()), pointer, "{case}");
-        }
-    }
-}
+#[path = "query_spec_tests.rs"]
+mod tests;

@@ -42,15 +42,61 @@ pub enum WindowSpec {
         /// How far the boundaries stand from the Unix epoch, less than `size`.
         offset: Span,
     },
+    /// Overlapping windows: `[offset + k × slide, offset + k × slide + size)`.
+    Sliding {
+        /// The length of each window, more than nothing.
+        size: Span,
+        /// From one start to the next: more than nothing, at most `size`, and so much that an event
+        /// belongs to at most [`WindowSpec::WINDOWS_PER_EVENT_MAX`] windows.
+        slide: Span,
+        /// How far the starts stand from the Unix epoch, less than `slide`.
+        offset: Span,
+    },
+    /// Windows that end when no event came for `gap`: each event opens `[time, time + gap)`, and
+    /// those of the same keys that overlap or touch are one.
+    Session {
+        /// How long after its last event a session ends, more than nothing.
+        gap: Span,
+    },
 }
 
 impl WindowSpec {
+    /// The most windows that one event may belong to.
+    pub const WINDOWS_PER_EVENT_MAX: i64 = 1_000;
+
     /// The last window boundary at or before `watermark`: every window that ends by then is
     /// closed. Nothing while the watermark stands at the epoch, where every query starts.
+    ///
+    /// Sessions end anywhere, so for them it is the watermark itself.
     pub fn complete_through(&self, watermark: Watermark) -> Option<EventTime> {
-        let Self::Tumbling { size, offset } = *self;
-        let moved = watermark > Watermark::EPOCH;
-        moved.then(|| watermark.as_event_time().floor_to(size, offset))
+        let time = watermark.as_event_time();
+        let boundary = match *self {
+            Self::Tumbling { size, offset } => time.floor_to(size, offset),
+            Self::Sliding { size, slide, offset } => {
+                time.minus(size).floor_to(slide, offset).plus(size)
+            }
+            Self::Session { .. } => time,
+        };
+        (watermark > Watermark::EPOCH).then_some(boundary)
+    }
+}
+
+/// What made a window final.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum ClosedBy {
+    /// What its sources said: event times and heartbeats.
+    Watermark,
+    /// That they said nothing for long enough.
+    Idle,
+}
+
+impl ClosedBy {
+    /// The word of the API.
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Watermark => "watermark",
+            Self::Idle => "idle",
+        }
     }
 }
 

@@ -14,16 +14,23 @@
 //! `tests/architecture.rs` keeps them out.
 #![warn(clippy::arithmetic_side_effects)]
 
-mod deltas;
+mod batch;
+mod duplicates;
 mod event_time;
+mod groups;
+mod open_windows;
 mod outcome;
+mod reading;
 mod rules;
 mod state;
 mod step;
+mod tally;
 mod window;
 
+pub use batch::{Batch, Content, Profile, ProfileId, Record};
+pub use duplicates::Remembered;
 pub use event_time::EventTimeRange;
 pub use outcome::{Dropped, DroppedReason, Outcome, Row};
 pub use rules::Rules;
-pub use state::State;
+pub use state::{State, Watermarks};
 pub use step::step;

@@ -1,8 +1,8 @@
 //! What one micro-batch did; all of it is committed in one transaction.
 
-use crate::domain::{Amount, EventTime, Seq, Span, Totals, Watermark, WindowKey};
+use crate::domain::{Amount, ClosedBy, EventTime, Seq, Span, Totals, Watermark, WindowKey};
 
-use super::EventTimeRange;
+use super::{EventTimeRange, Remembered, Watermarks};
 
 /// One window with its totals.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -18,6 +18,8 @@ pub struct Row {
 pub enum DroppedReason {
     /// Its window was closed already.
     Late,
+    /// Its key was remembered already.
+    Duplicate,
 }
 
 impl DroppedReason {
@@ -25,6 +27,7 @@ impl DroppedReason {
     pub const fn as_str(self) -> &'static str {
         match self {
             Self::Late => "late",
+            Self::Duplicate => "duplicate",
         }
     }
 }
@@ -49,16 +52,19 @@ pub struct Dropped {
 pub struct Outcome {
     /// The watermark of the batch before, which judged lateness: `W(n-1)`.
     pub late_watermark: Watermark,
-    /// The watermark that closed windows: `W(n)`.
-    pub watermark: Watermark,
-    /// The watermark that the next batch closes windows with: `W(n+1)`.
-    pub next_watermark: Watermark,
+    /// Where `W(n)` would stand without idle heartbeats: windows that end by then are closed by the
+    /// watermark of their sources, the others because nothing came any more.
+    pub watermark_by_sources: Watermark,
+    /// The watermarks afterwards: `W(n)`, which closed windows, and `W(n+1)`.
+    pub watermarks: Watermarks,
     /// The newest event time of this batch and all before.
     pub newest_event_time: Option<EventTime>,
     /// Events that passed the filter.
     pub events_in: u64,
     /// Events, not rows or groups of them, that missed at least one of their windows.
     pub late_events: u64,
+    /// Events whose key was remembered already.
+    pub duplicates: u64,
     /// The events' times; nothing in a batch without data.
     pub event_time: Option<EventTimeRange>,
     /// Output rows written by this batch, ordered by key.
@@ -67,10 +73,27 @@ pub struct Outcome {
     pub state_changed: Vec<Row>,
     /// Closed windows whose state goes, ordered by key.
     pub state_removed: Vec<WindowKey>,
+    /// Sessions whose state goes because they are part of a larger one now, ordered by key.
+    pub state_merged: Vec<WindowKey>,
     /// How many windows this batch changed, those it closed included.
     pub windows_updated: u64,
     /// How many windows stay open.
     pub windows_open: u64,
     /// Entries for the ledger of dropped events, in `seq` order.
     pub dropped: Vec<Dropped>,
+    /// Keys that the duplicates rule remembers from now on.
+    pub keys_remembered: Vec<Remembered>,
+    /// How many remembered keys it forgot: all that expired by `W(n)`.
+    pub keys_forgotten: u64,
+}
+
+impl Outcome {
+    /// What closed a window that this batch closed.
+    pub fn closed_by(&self, key: &WindowKey) -> ClosedBy {
+        if key.window.is_closed_at(self.watermark_by_sources) {
+            ClosedBy::Watermark
+        } else {
+            ClosedBy::Idle
+        }
+    }
 }

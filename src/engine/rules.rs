@@ -1,6 +1,6 @@
 //! The part of a query's rule that decides what is counted.
 
-use crate::domain::{EventField, Filter, OutputMode, QuerySpec, Span, WindowSpec};
+use crate::domain::{EventField, Filter, KeyField, OutputMode, QuerySpec, Span, WindowSpec};
 
 /// What the engine needs to know of a query; trigger and batch size are the pipeline's.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -13,8 +13,20 @@ pub struct Rules {
     pub watermark_delay: Span,
     /// One row per value of these fields.
     pub group_by: Vec<EventField>,
+    /// Of events that are equal in these fields the first counts; empty: every event counts.
+    pub deduplicate: Vec<KeyField>,
     /// When rows are written.
     pub output_mode: OutputMode,
+    /// Idle heartbeats after so long, or longer, move this query's watermark; `None`: none do.
+    pub idle_timeout: Option<Span>,
+}
+
+impl Rules {
+    /// The fields that a [`Profile`](super::Profile) of this query has: those to group by, then
+    /// those to filter by.
+    pub fn fields(&self) -> impl Iterator<Item = &EventField> {
+        self.group_by.iter().chain(self.filter.0.keys())
+    }
 }
 
 impl From<&QuerySpec> for Rules {
@@ -24,7 +36,9 @@ impl From<&QuerySpec> for Rules {
             window: spec.window,
             watermark_delay: spec.watermark_delay,
             group_by: spec.group_by.clone(),
+            deduplicate: spec.deduplicate.clone(),
             output_mode: spec.output_mode,
+            idle_timeout: spec.idle_timeout,
         }
     }
 }

@@ -1,50 +1,63 @@
 //! What a query remembers from one micro-batch to the next.
 
-use std::collections::BTreeMap;
-
-use crate::domain::{EventTime, OutputMode, Totals, Watermark, WindowKey};
+use crate::domain::{EventTime, OutputMode, Span, Watermark};
 
 use super::Row;
+use super::duplicates::Duplicates;
+use super::open_windows::OpenWindows;
 
-/// Open windows and watermarks as of a query's last commit.
+/// The watermarks that a commit keeps.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Watermarks {
+    /// `W(n)` of the last batch: it closed windows then, and judges lateness next.
+    pub current: Watermark,
+    /// `W(n+1)`: it closes windows in the next batch.
+    pub next: Watermark,
+    /// Where `W(n+1)` would stand without idle heartbeats.
+    pub next_by_sources: Watermark,
+}
+
+impl Watermarks {
+    /// Of a query that has run no batch.
+    pub const EPOCH: Self = Self {
+        current: Watermark::EPOCH,
+        next: Watermark::EPOCH,
+        next_by_sources: Watermark::EPOCH,
+    };
+}
+
+/// Open windows, remembered keys and watermarks as of a query's last commit.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct State {
-    /// `W(n)` of the last batch: it closed windows then, and judges lateness next.
-    watermark: Watermark,
-    /// `W(n+1)`: it closes windows in the next batch.
-    next_watermark: Watermark,
+    watermarks: Watermarks,
     newest_event_time: Option<EventTime>,
-    /// Ordered by the windows' ends, so that the closed ones stand first.
-    windows: BTreeMap<WindowKey, Totals>,
+    pub(super) windows: OpenWindows,
+    pub(super) duplicates: Duplicates,
 }
 
 impl Default for State {
     /// A query that has run no batch.
     fn default() -> Self {
-        Self::restore(Watermark::EPOCH, Watermark::EPOCH, None, [])
+        Self::restore(Watermarks::EPOCH, None, [], [])
     }
 }
 
 impl State {
-    /// The state that the last commit left.
+    /// The state that the last commit left. Each remembered key stands with the time from which on
+    /// it is forgotten.
     pub fn restore(
-        watermark: Watermark,
-        next_watermark: Watermark,
+        watermarks: Watermarks,
         newest_event_time: Option<EventTime>,
         windows: impl IntoIterator<Item = Row>,
+        remembered: impl IntoIterator<Item = super::Remembered>,
     ) -> Self {
-        let windows = windows.into_iter().map(|row| (row.key, row.totals)).collect();
-        Self { watermark, next_watermark, newest_event_time, windows }
+        let windows = OpenWindows::restore(windows);
+        Self { watermarks, newest_event_time, windows, duplicates: Duplicates::restore(remembered) }
     }
 
-    /// `W(n)` of the last batch.
-    pub const fn watermark(&self) -> Watermark {
-        self.watermark
-    }
-
-    /// `W(n+1)`, which the next batch closes windows with.
-    pub const fn next_watermark(&self) -> Watermark {
-        self.next_watermark
+    /// The watermarks after the last batch.
+    pub const fn watermarks(&self) -> Watermarks {
+        self.watermarks
     }
 
     /// The newest event time of all batches so far.
@@ -54,49 +67,42 @@ impl State {
 
     /// How many windows are open.
     pub fn open_windows(&self) -> u64 {
-        self.windows.len().try_into().unwrap_or(u64::MAX)
+        self.windows.len()
+    }
+
+    /// How many keys the duplicates rule remembers.
+    pub fn remembered_keys(&self) -> u64 {
+        self.duplicates.len()
     }
 
     /// Whether a batch without data is due once the log has nothing more.
     pub fn owes_batch_without_data(&self, output_mode: OutputMode) -> bool {
-        output_mode.owes_batch_without_data(self.watermark, self.next_watermark)
+        output_mode.owes_batch_without_data(self.watermarks.current, self.watermarks.next)
     }
 
-    /// Begins a batch: the watermark reached last takes force. Returns the one before and it.
-    pub(super) fn begin_batch(&mut self) -> (Watermark, Watermark) {
-        let before = self.watermark;
-        self.watermark = self.next_watermark;
-        (before, self.watermark)
+    /// Begins a batch: the watermark reached last takes force.
+    pub(super) fn begin_batch(&mut self) {
+        self.watermarks.current = self.watermarks.next;
     }
 
-    /// Adds to one window and returns its new totals.
-    pub(super) fn add(&mut self, key: WindowKey, totals: Totals) -> Totals {
-        let entry = self.windows.entry(key).or_default();
-        *entry = entry.plus(totals);
-        *entry
-    }
-
-    /// Takes out the windows that the watermark in force closes, in order.
-    pub(super) fn take_closed(&mut self) -> Vec<Row> {
-        let mut closed = Vec::new();
-        while let Some(first) = self.windows.first_entry() {
-            if !first.key().window.is_closed_at(self.watermark) {
-                break;
-            }
-            let (key, totals) = first.remove_entry();
-            closed.push(Row { key, totals });
+    /// Ends a batch: moves the watermarks forward to what its sources and the silence reached.
+    pub(super) fn advance(&mut self, newest: Newest, delay: Span) {
+        let Watermarks { next, next_by_sources, .. } = &mut self.watermarks;
+        for time in [newest.event, newest.heartbeat].into_iter().flatten() {
+            *next_by_sources = next_by_sources.advanced_by(time, delay);
+            *next = next.advanced_by(time, delay);
         }
-        closed
+        if let Some(time) = newest.idle_heartbeat {
+            *next = next.advanced_by(time, delay);
+        }
+        self.newest_event_time = self.newest_event_time.max(newest.event);
     }
+}
 
-    /// All windows, in order.
-    pub(super) fn rows(&self) -> Vec<Row> {
-        self.windows.iter().map(|(key, totals)| Row { key: key.clone(), totals: *totals }).collect()
-    }
-
-    /// Ends a batch whose newest event was `newest`: moves the next watermark forward.
-    pub(super) fn advance(&mut self, newest: EventTime, delay: crate::domain::Span) {
-        self.next_watermark = self.next_watermark.advanced_by(newest, delay);
-        self.newest_event_time = self.newest_event_time.max(Some(newest));
-    }
+/// The newest times that a batch read, by who spoke of them.
+#[derive(Debug, Clone, Copy, Default)]
+pub(super) struct Newest {
+    pub(super) event: Option<EventTime>,
+    pub(super) heartbeat: Option<EventTime>,
+    pub(super) idle_heartbeat: Option<EventTime>,
 }

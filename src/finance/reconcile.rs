@@ -1,12 +1,13 @@
 //! The stream against the recount, window by window, every difference itemised. Pure.
 //!
-//! For every window and group: recount − stream = late + open + waiting, in events and in money.
+//! For every window and group: recount − stream = late + open + waiting − repeats, in events and in
+//! money.
 //! What does not add up is `unexplained`, and somebody should look.
 
 use std::collections::BTreeMap;
 
-use crate::database::{ReconciliationSnapshot, Recount};
-use crate::domain::{Currency, EventId, EventTime, Totals, WindowKey};
+use crate::database::{ReconciliationSnapshot, Recount, RecountRange};
+use crate::domain::{Currency, EventId, EventTime, GroupKey, Totals, WindowKey, WindowSpec};
 
 /// What a window's comparison comes to; the first that applies.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -36,6 +37,41 @@ impl Verdict {
     }
 }
 
+/// What a difference is made of besides late events, and what stands beside it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Parts {
+    /// Counted in state, not yet written.
+    pub open: Totals,
+    /// Received, not yet read by the query.
+    pub waiting: Totals,
+    /// Counted by the stream and not by the recount.
+    pub repeats: Totals,
+    /// Counted by neither, for information.
+    pub duplicates: Totals,
+    /// Set aside: in quarantine, or impossible to process. Stands beside the recount, not in it.
+    pub quarantined: Totals,
+}
+
+impl Parts {
+    const NONE: Self = Self {
+        open: Totals::ZERO,
+        waiting: Totals::ZERO,
+        repeats: Totals::ZERO,
+        duplicates: Totals::ZERO,
+        quarantined: Totals::ZERO,
+    };
+
+    fn plus(self, other: Self) -> Self {
+        Self {
+            open: self.open.plus(other.open),
+            waiting: self.waiting.plus(other.waiting),
+            repeats: self.repeats.plus(other.repeats),
+            duplicates: self.duplicates.plus(other.duplicates),
+            quarantined: self.quarantined.plus(other.quarantined),
+        }
+    }
+}
+
 /// One line: a window and group on both sides, and what makes the difference.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Line {
@@ -47,10 +83,8 @@ pub struct Line {
     pub late: Totals,
     /// Their ids, in the order of the raw log.
     pub late_event_ids: Vec<EventId>,
-    /// Counted in state, not yet written.
-    pub open: Totals,
-    /// Received, not yet read by the query.
-    pub waiting: Totals,
+    /// What else the difference is made of.
+    pub parts: Parts,
     /// Whether the window is final.
     pub is_final: bool,
 }
@@ -61,8 +95,7 @@ impl Line {
         recount: None,
         late: Totals::ZERO,
         late_event_ids: Vec::new(),
-        open: Totals::ZERO,
-        waiting: Totals::ZERO,
+        parts: Parts::NONE,
         is_final: false,
     };
 
@@ -73,7 +106,8 @@ impl Line {
 
     /// The part of the difference that nothing explains.
     pub fn unexplained(&self) -> Totals {
-        self.difference().minus(self.late).minus(self.open).minus(self.waiting)
+        let Parts { open, waiting, repeats, .. } = self.parts;
+        self.difference().minus(self.late).minus(open).minus(waiting).plus(repeats)
     }
 
     /// What the line comes to.
@@ -82,9 +116,9 @@ impl Line {
             Verdict::Unexplained
         } else if self.late != Totals::ZERO {
             Verdict::Late
-        } else if self.open != Totals::ZERO {
+        } else if self.parts.open != Totals::ZERO {
             Verdict::Open
-        } else if self.waiting != Totals::ZERO {
+        } else if self.parts.waiting != Totals::ZERO {
             Verdict::Waiting
         } else {
             Verdict::Match
@@ -101,10 +135,8 @@ pub struct CurrencyTotals {
     pub recount: Totals,
     /// Late events.
     pub late: Totals,
-    /// Counted in state, not yet written.
-    pub open: Totals,
-    /// Received, not yet read.
-    pub waiting: Totals,
+    /// What else the differences are made of.
+    pub parts: Parts,
 }
 
 /// The whole report.
@@ -131,8 +163,7 @@ pub fn compare(snapshot: &ReconciliationSnapshot) -> Reconciliation {
         sum.stream = sum.stream.plus(line.stream.unwrap_or_default());
         sum.recount = sum.recount.plus(line.recount.unwrap_or_default());
         sum.late = sum.late.plus(line.late);
-        sum.open = sum.open.plus(line.open);
-        sum.waiting = sum.waiting.plus(line.waiting);
+        sum.parts = sum.parts.plus(line.parts);
     }
     let unexplained = lines.values().filter(|line| line.verdict() == Verdict::Unexplained).count();
     let mut lines: Vec<(WindowKey, Line)> = lines.into_iter().collect();
@@ -140,27 +171,81 @@ pub fn compare(snapshot: &ReconciliationSnapshot) -> Reconciliation {
     Reconciliation { lines, totals, unexplained }
 }
 
-fn reading_order(key: &WindowKey) -> (EventTime, EventTime, &crate::domain::GroupKey, Currency) {
+fn reading_order(key: &WindowKey) -> (EventTime, EventTime, &GroupKey, Currency) {
     (key.window.start, key.window.end, &key.group, key.currency)
 }
 
-/// Puts what every source says of a window into one line.
+/// Puts what every source says of a window into one line. Lines outside the range are left out.
 fn gather(snapshot: &ReconciliationSnapshot) -> BTreeMap<WindowKey, Line> {
     let mut lines: BTreeMap<WindowKey, Line> = BTreeMap::new();
-    let mut line = |key: &WindowKey, fill: &dyn Fn(&mut Line)| {
-        fill(lines.entry(key.clone()).or_insert(Line::EMPTY));
-    };
-    for (key, Recount { all, waiting }) in &snapshot.recount {
-        line(key, &|line| (line.recount, line.waiting) = (Some(*all), *waiting));
+    for (key, recount) in &snapshot.recount {
+        let Recount { all, waiting, repeats, duplicates } = *recount;
+        let counted = (all != Totals::ZERO).then_some(all);
+        lines.insert(
+            key.clone(),
+            Line {
+                recount: counted,
+                parts: Parts { waiting, repeats, duplicates, ..Parts::NONE },
+                ..Line::EMPTY
+            },
+        );
     }
+    let places = Places::of(snapshot);
+    let mut line = |key: &WindowKey, fill: &dyn Fn(&mut Line)| {
+        fill(lines.entry(places.line_of(key)).or_insert(Line::EMPTY));
+    };
     for (key, totals, is_final) in &snapshot.stream {
-        line(key, &|line| (line.stream, line.is_final) = (Some(*totals), *is_final));
+        line(key, &|line| {
+            line.is_final = *is_final && (line.stream.is_none() || line.is_final);
+            line.stream = Some(line.stream.unwrap_or_default().plus(*totals));
+        });
     }
     for (key, totals, event_ids) in &snapshot.late {
         line(key, &|line| (line.late, line.late_event_ids) = (*totals, event_ids.clone()));
     }
     for (key, totals) in &snapshot.open {
-        line(key, &|line| line.open = *totals);
+        line(key, &|line| {
+            line.parts.open = line.parts.open.plus(*totals);
+            line.is_final = false;
+        });
     }
+    for (key, totals) in &snapshot.quarantined {
+        line(key, &|line| {
+            line.parts.quarantined = line.parts.quarantined.plus(*totals);
+        });
+    }
+    let RecountRange { from, to } = snapshot.range;
+    lines.retain(|key, _| {
+        let start = key.window.start;
+        from.is_none_or(|from| start >= from) && to.is_none_or(|to| start < to)
+    });
     lines
+}
+
+/// Where each session of the stream has its line: with the recounted session that holds it. Windows
+/// of other kinds stand for themselves.
+struct Places<'snapshot> {
+    /// By group and start.
+    sessions: BTreeMap<(Currency, &'snapshot GroupKey, EventTime), &'snapshot WindowKey>,
+}
+
+impl<'snapshot> Places<'snapshot> {
+    fn of(snapshot: &'snapshot ReconciliationSnapshot) -> Self {
+        let is_session = matches!(snapshot.query.spec.window, WindowSpec::Session { .. });
+        let recounted = snapshot.recount.iter().filter(|_| is_session);
+        let sessions =
+            recounted.map(|(key, _)| ((key.currency, &key.group, key.window.start), key));
+        Self { sessions: sessions.collect() }
+    }
+
+    fn line_of(&self, key: &WindowKey) -> WindowKey {
+        let at_or_before = (key.currency, &key.group, key.window.start);
+        let before = self.sessions.range(..=at_or_before).next_back();
+        before
+            .map(|(_, session)| *session)
+            .filter(|session| (session.currency, &session.group) == (key.currency, &key.group))
+            .filter(|session| key.window.end <= session.window.end)
+            .unwrap_or(key)
+            .clone()
+    }
 }

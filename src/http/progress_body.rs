@@ -5,6 +5,7 @@ use utoipa::ToSchema;
 
 use super::figures::moment_text;
 use crate::database::{BatchDurations, CommittedProgress};
+use crate::domain::ClosedBy;
 
 /// What one micro-batch did.
 #[derive(Debug, Serialize, ToSchema)]
@@ -141,7 +142,7 @@ impl From<CommittedProgress> for ProgressBody {
             position: Positions { from: entry.position_from.get(), to: entry.position_to.get() },
             duration_ms: entry.durations.into(),
             events_per_second: per_second(entry.events_in, entry.durations.total_us),
-            closed_by: entry.closed_by(),
+            closed_by: entry.closed_by.map(ClosedBy::as_str),
         }
     }
 }

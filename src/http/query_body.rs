@@ -54,7 +54,7 @@ impl QueryBody {
                 (false, Some(_)) => "failed",
                 (false, None) => "running",
             },
-            watermark: query.watermark.to_string(),
+            watermark: query.watermarks.current.to_string(),
             batch_id: query.last_batch_id().map(BatchId::get),
             position: query.position.get(),
             lag_events: figures.lag_events,
@@ -83,8 +83,9 @@ pub(super) struct RuleSchema {
     /// One row per value of these fields.
     #[schema(required = false, example = json!(["store_id"]))]
     group_by: Vec<String>,
-    /// A rule for duplicates; not yet, so null.
-    deduplicate: Option<serde_json::Value>,
+    /// Of events that are equal in these fields only the first counts; null: every event counts.
+    /// Not in complete mode.
+    deduplicate: Option<DeduplicateSchema>,
     /// `append`, `update` or `complete`.
     #[schema(pattern = "^(append|update|complete)$", example = "append")]
     output_mode: String,
@@ -97,8 +98,18 @@ pub(super) struct RuleSchema {
     /// `earliest` or `latest`; counts only at creation.
     #[schema(required = false, default = "earliest", pattern = "^(earliest|latest)$")]
     start: String,
-    /// Idle closing; not yet, so null.
+    /// After how long without any new record windows close by the wall clock; null: never.
+    #[schema(example = "30 minutes")]
     idle_timeout: Option<String>,
+}
+
+/// What makes two events the same.
+#[derive(Debug, Serialize, ToSchema)]
+#[schema(as = QueryDeduplicate)]
+struct DeduplicateSchema {
+    /// Fields of the event, any of them; attributes as `attributes.<name>`.
+    #[schema(min_items = 1, example = json!(["order_id", "status"]))]
+    keys: Vec<String>,
 }
 
 /// How event time is cut into windows.
@@ -115,6 +126,24 @@ enum WindowSchema {
         /// How far the boundaries stand from the Unix epoch, less than `size`.
         #[schema(required = false, default = "0 seconds")]
         offset: String,
+    },
+    /// Overlapping windows; an event counts in each that holds it.
+    Sliding {
+        /// A duration.
+        #[schema(example = "1 hour")]
+        size: String,
+        /// From one start to the next: at most `size`, at least a thousandth of it.
+        #[schema(example = "15 minutes")]
+        slide: String,
+        /// How far the starts stand from the Unix epoch, less than `slide`.
+        #[schema(required = false, default = "0 seconds")]
+        offset: String,
+    },
+    /// Windows that end when no event came for `gap`; append mode only.
+    Session {
+        /// A duration.
+        #[schema(example = "30 minutes")]
+        gap: String,
     },
 }
 

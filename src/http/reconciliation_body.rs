@@ -96,15 +96,14 @@ struct Parts {
 }
 
 impl Parts {
-    fn of(open: Totals, waiting: Totals, currency: Currency) -> Self {
-        let none = || Figures::of(Totals::ZERO, currency);
+    fn of(parts: &crate::finance::reconcile::Parts, currency: Currency) -> Self {
         Self {
-            open: Figures::of(open, currency),
-            waiting: Figures::of(waiting, currency),
-            repeats: none(),
-            duplicates: none(),
-            quarantined: none(),
-            corrections: none(),
+            open: Figures::of(parts.open, currency),
+            waiting: Figures::of(parts.waiting, currency),
+            repeats: Figures::of(parts.repeats, currency),
+            duplicates: Figures::of(parts.duplicates, currency),
+            quarantined: Figures::of(parts.quarantined, currency),
+            corrections: Figures::of(Totals::ZERO, currency),
         }
     }
 }
@@ -133,7 +132,7 @@ impl ReconciliationBody {
         Self {
             query: query.name.to_string(),
             as_of: moment_text(snapshot.as_of),
-            watermark: query.watermark.to_string(),
+            watermark: query.watermarks.current.to_string(),
             complete_through: query.complete_through().map(|time| time.to_string()),
             windows: report.lines.iter().map(|(key, line)| line_body(key, line, fields)).collect(),
             totals: report
@@ -161,7 +160,7 @@ fn line_body(key: &WindowKey, line: &Line, fields: &[EventField]) -> LineBody {
             figures: figures(line.late),
             event_ids: line.late_event_ids.iter().map(EventId::to_string).collect(),
         },
-        parts: Parts::of(line.open, line.waiting, currency),
+        parts: Parts::of(&line.parts, currency),
         r#final: line.is_final,
         status: line.verdict().as_str(),
     }
@@ -174,6 +173,6 @@ fn totals_body(sums: &CurrencyTotals, currency: Currency) -> TotalsBody {
         recount: figures(sums.recount),
         difference: figures(sums.recount.minus(sums.stream)),
         late: figures(sums.late),
-        parts: Parts::of(sums.open, sums.waiting, currency),
+        parts: Parts::of(&sums.parts, currency),
     }
 }

@@ -91,7 +91,7 @@ async fn answer(
     let next_cursor = page.cut(&mut rows, |row| RowCursor::of(&row.key));
     let body = WindowsAnswer {
         query: query.name.to_string(),
-        watermark: query.watermark.to_string(),
+        watermark: query.watermarks.current.to_string(),
         complete_through: query.complete_through().map(|time| time.to_string()),
         rows: rows.iter().map(|row| RowBody::of(row, query, names_hours)).collect(),
         next_cursor,

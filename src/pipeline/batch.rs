@@ -6,8 +6,8 @@ use crate::clock::Stopwatch;
 use crate::database::{
     BatchDurations, CommittedProgress, Database, DatabaseError, ProgressEntry, StoredQuery,
 };
-use crate::domain::{LoggedEvent, QueryName, Seq};
-use crate::engine::{self, Outcome, Rules, State};
+use crate::domain::{QueryName, Seq};
+use crate::engine::{self, Batch, Outcome, Rules, State};
 
 /// A query as its last commit left it, in memory.
 #[derive(Debug)]
@@ -25,7 +25,7 @@ pub(super) enum Ran {
     /// Events were read, and none of them passes the filter: only the position moved.
     Skipped,
     /// A micro-batch was committed.
-    Batch(CommittedProgress),
+    Batch(Box<CommittedProgress>),
 }
 
 impl Loaded {
@@ -43,14 +43,14 @@ impl Loaded {
     pub(super) async fn run_batch(&mut self, database: &Database) -> Result<Ran, DatabaseError> {
         let total = Stopwatch::start();
         let events_max = self.query.spec.max_events_per_batch;
-        let events = database.raw_log_read_after(self.query.position, events_max).await?;
+        let batch = database.raw_log_batch(&self.rules, self.query.position, events_max).await?;
         let read_us = total.elapsed_us();
-        let position = events.last().map_or(self.query.position, |last| last.seq);
+        let position = batch.last_seq().unwrap_or(self.query.position);
         let compute = Stopwatch::start();
-        let outcome = self.step(&events);
+        let outcome = self.step(&batch);
         let compute_us = compute.elapsed_us();
         match outcome {
-            None if events.is_empty() => Ok(Ran::Nothing),
+            None if batch.is_empty() => Ok(Ran::Nothing),
             None => {
                 database.checkpoint_skip(&self.query, position).await?;
                 self.query.position = position;
@@ -59,14 +59,14 @@ impl Loaded {
             Some(outcome) => {
                 let spent = BatchDurations { read_us, compute_us, ..BatchDurations::default() };
                 let progress = self.commit(database, &outcome, position, spent, total).await?;
-                Ok(Ran::Batch(progress))
+                Ok(Ran::Batch(Box::new(progress)))
             }
         }
     }
 
     /// Steps the engine without holding up the other tasks of this thread.
-    fn step(&mut self, events: &[LoggedEvent]) -> Option<Outcome> {
-        tokio::task::block_in_place(|| engine::step(&self.rules, &mut self.state, events))
+    fn step(&mut self, batch: &Batch) -> Option<Outcome> {
+        tokio::task::block_in_place(|| engine::step(&self.rules, &mut self.state, batch))
     }
 
     async fn commit(
@@ -96,8 +96,7 @@ impl Loaded {
         );
         self.query.position = position;
         self.query.next_batch_id = entry.batch_id.next();
-        self.query.watermark = outcome.watermark;
-        self.query.next_watermark = outcome.next_watermark;
+        self.query.watermarks = outcome.watermarks;
         self.query.newest_event_time = outcome.newest_event_time;
         Ok(CommittedProgress { query: self.query.name.clone(), timestamp, entry })
     }

@@ -125,7 +125,7 @@ impl Runner {
             // What is appended from now on can wait; only a watermark still owed cannot.
             let last = loaded.query.position >= head;
             match loaded.run_batch(&self.database).await {
-                Ok(Ran::Batch(entry)) => progress.push(entry),
+                Ok(Ran::Batch(entry)) => progress.push(*entry),
                 Ok(Ran::Skipped) => {}
                 Ok(Ran::Nothing) => break,
                 Err(DatabaseError::ProgressMoved) => {

@@ -11,6 +11,7 @@ use tillmark::domain::{
 use tillmark::engine::{Dropped, Outcome, Row, Rules, State, step};
 
 use crate::database::Database;
+use crate::translation::batch_of;
 
 const DAY: &str = "2026-10-01T";
 
@@ -96,7 +97,9 @@ pub(crate) fn an_hourly_query() -> TestQuery {
         window: tumbling("1 hour", "0 seconds"),
         watermark_delay: "1 hour".parse().unwrap(),
         group_by: Vec::new(),
+        deduplicate: Vec::new(),
         output_mode: OutputMode::Append,
+        idle_timeout: None,
     };
     TestQuery { rules, state: State::default(), database: Database::default(), read: 0 }
 }
@@ -139,7 +142,7 @@ impl TestQuery {
             self.read += 1;
             logged.push(LoggedEvent { seq: Seq::new(self.read), event });
         }
-        let outcome = step(&self.rules, &mut self.state, &logged)?;
+        let outcome = step(&self.rules, &mut self.state, &batch_of(&self.rules, &logged))?;
         self.database.commit(self.rules.output_mode, &outcome);
         Some(outcome)
     }

@@ -58,7 +58,7 @@ fn an_event_whose_window_this_very_batch_closes_still_counts() {
     query.batch([a_sale("09:30"), a_sale("11:00")]);
     let outcome = query.batch([a_sale("09:45").of("2.50")]);
     assert_eq!(at(outcome.late_watermark), "1970-01-01T00:00:00.000Z");
-    assert_eq!(at(outcome.watermark), "10:00:00");
+    assert_eq!(at(outcome.watermarks.current), "10:00:00");
     assert_eq!(outcome.late_events, 0);
     assert_eq!(shown(&outcome.rows), ["09:00:00 2 12.50 USD"]);
     let outcome = query.batch([a_sale("09:46")]);

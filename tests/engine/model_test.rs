@@ -7,12 +7,12 @@ use std::collections::BTreeMap;
 use std::ops::Range;
 
 use tillmark::domain::{EventTime, LoggedEvent};
-use tillmark::engine::{Outcome, Rules, State, step};
+use tillmark::engine::{Outcome, Rules, State, Watermarks, step};
 
 use crate::database::Database;
 use crate::model::{Model, ModelEvent, ModelMode, add_rows, sum_up};
 use crate::streams::{Action, Stream};
-use crate::translation::{dropped, key, logged, rows, rules, windows};
+use crate::translation::{batch_of, dropped, key, logged, rows, rules, windows};
 
 const STREAMS: u64 = 2_000;
 
@@ -104,7 +104,7 @@ impl Run {
         self.position = read.end;
         let events: Vec<LoggedEvent> = self.log[read.clone()].iter().map(logged).collect();
         let before = self.state.clone();
-        let outcome = step(&self.rules, &mut self.state, &events);
+        let outcome = step(&self.rules, &mut self.state, &batch_of(&self.rules, &events));
         let reports = self.model.reports(&self.log[read.clone()]);
         assert_eq!(outcome.is_some(), reports, "after {} batches", self.batches);
         let Some(outcome) = outcome else {
@@ -122,7 +122,8 @@ impl Run {
 
     fn assert_agreement(&self, outcome: &Outcome) {
         let (n, model) = (self.batches, &self.model);
-        let watermarks = [outcome.late_watermark, outcome.watermark, outcome.next_watermark];
+        let Watermarks { current, next, .. } = outcome.watermarks;
+        let watermarks = [outcome.late_watermark, current, next];
         assert_eq!(
             watermarks.map(|watermark| watermark.as_millis()),
             [model.late_watermark(n), model.watermark(n), model.watermark(n + 1)],
@@ -158,7 +159,7 @@ impl Run {
 
     /// A report takes every window that ends by `complete_through` for final, and no other.
     fn assert_the_last_boundary_is_right(&self, outcome: &Outcome) {
-        let through = self.rules.window.complete_through(outcome.watermark);
+        let through = self.rules.window.complete_through(outcome.watermarks.current);
         let Some(through) = through.map(EventTime::as_micros) else { return };
         if self.stream.rules.mode != ModelMode::Complete {
             for (key, ..) in self.model.table() {
@@ -183,7 +184,7 @@ impl Run {
     /// Notes what this batch was an example of.
     fn note(&self, outcome: &Outcome, read: &Range<usize>, seen: &mut Seen) {
         let (late, closing) =
-            (outcome.late_watermark.as_event_time(), outcome.watermark.as_event_time());
+            (outcome.late_watermark.as_event_time(), outcome.watermarks.current.as_event_time());
         let ends = |time: EventTime| {
             let events = self.log[read.clone()].iter().filter(|event| self.model.matches(event));
             let mut keys = events.flat_map(|event| self.model.keys_of(event));

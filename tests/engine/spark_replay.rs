@@ -5,7 +5,8 @@ use std::path::Path;
 
 use serde::Deserialize;
 use tillmark::domain::{
-    Amount, Event, EventTime, Filter, GroupKey, OutputMode, Totals, Window, WindowKey,
+    Amount, Event, EventTime, Filter, GroupKey, OutputMode, Span, Totals, Window, WindowKey,
+    WindowSpec,
 };
 use tillmark::engine::Outcome;
 
@@ -26,15 +27,22 @@ struct Query {
     window: WindowText,
     watermark_delay: String,
     group_by: Vec<String>,
-    dedup: Option<serde_json::Value>,
+    dedup: Option<Dedup>,
     output_mode: String,
+}
+
+#[derive(Deserialize)]
+struct Dedup {
+    keys: Vec<String>,
 }
 
 #[derive(Deserialize)]
 struct WindowText {
     kind: String,
     size: Option<String>,
+    slide: Option<String>,
     offset: Option<String>,
+    gap: Option<String>,
 }
 
 /// What was posted before the query ran until nothing was left, and what Spark answered.
@@ -53,6 +61,8 @@ struct Step {
 
 #[derive(Deserialize)]
 struct EventText {
+    event_id: String,
+    order_id: u64,
     status: String,
     amount: String,
     store_id: Option<String>,
@@ -66,6 +76,8 @@ struct Progress {
     watermark: String,
     state_rows: Vec<u64>,
     late_events: u64,
+    #[serde(default)]
+    duplicates: u64,
     emitted: Vec<RowText>,
 }
 
@@ -79,20 +91,18 @@ struct RowText {
 }
 
 #[test]
-fn the_engine_answers_every_tumbling_case_as_spark_did() {
+fn the_engine_answers_every_case_as_spark_did() {
     let mut cases = 0;
     for file in FILES {
         let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/conformance").join(file);
         let text = std::fs::read_to_string(&path).expect(file);
         let recorded: Vec<Case> = serde_json::from_str(&text).expect(file);
         for case in recorded {
-            if case.query.window.kind == "tumbling" && case.query.dedup.is_none() {
-                replay(&case);
-                cases += 1;
-            }
+            replay(&case);
+            cases += 1;
         }
     }
-    assert_eq!(cases, 80);
+    assert_eq!(cases, 119);
 }
 
 fn replay(case: &Case) {
@@ -108,9 +118,13 @@ fn replay(case: &Case) {
         }
         let outcomes = run(&mut query, step);
         assert_eq!(outcomes.len(), step.progress.len(), "{place}: number of batches");
-        for (outcome, right) in outcomes.iter().zip(&step.progress) {
+        for ((outcome, remembered), right) in outcomes.iter().zip(&step.progress) {
             assert_eq!(right.batch_id, next_batch, "{place}: batch id");
-            assert_answer(outcome, right, case, &format!("{place} batch {next_batch}"));
+            let place = format!("{place} batch {next_batch}");
+            assert_answer(outcome, right, case, &place);
+            let with_rule = case.query.dedup.is_some();
+            let state = [outcome.windows_open, *remembered];
+            assert_eq!(state[..=usize::from(with_rule)], right.state_rows[..], "{place}: state");
             next_batch += 1;
         }
         assert_eq!(query.database.table, rows_of(&step.table, &case.query), "{place}: table");
@@ -118,12 +132,17 @@ fn replay(case: &Case) {
 }
 
 /// Runs the query over the step's events until nothing is left.
-fn run(query: &mut TestQuery, step: &Step) -> Vec<Outcome> {
+///
+/// Answers each outcome, and how many keys were remembered after it.
+fn run(query: &mut TestQuery, step: &Step) -> Vec<(Outcome, u64)> {
     let queued = step.batches.iter().flatten().chain(&step.events);
-    let mut outcomes: Vec<Outcome> =
-        queued.filter_map(|batch| query.try_batch(batch.iter().map(event_of))).collect();
+    let mut outcomes = Vec::new();
+    for batch in queued {
+        let outcome = query.try_batch(batch.iter().map(event_of));
+        outcomes.extend(outcome.map(|outcome| (outcome, query.state.remembered_keys())));
+    }
     while let Some(outcome) = query.try_batch([]) {
-        outcomes.push(outcome);
+        outcomes.push((outcome, query.state.remembered_keys()));
     }
     outcomes
 }
@@ -131,8 +150,8 @@ fn run(query: &mut TestQuery, step: &Step) -> Vec<Outcome> {
 fn assert_answer(outcome: &Outcome, right: &Progress, case: &Case, place: &str) {
     assert_eq!(outcome.events_in, right.num_input_rows, "{place}: events in");
     assert_eq!(outcome.late_events, right.late_events, "{place}: late events");
-    assert_eq!(outcome.watermark.to_string(), right.watermark, "{place}: watermark");
-    assert_eq!([outcome.windows_open], right.state_rows[..], "{place}: state");
+    assert_eq!(outcome.watermarks.current.to_string(), right.watermark, "{place}: watermark");
+    assert_eq!(outcome.duplicates, right.duplicates, "{place}: duplicates");
     let emitted = outcome.rows.iter().map(|row| (row.key.clone(), row.totals));
     let emitted: BTreeMap<WindowKey, Totals> = emitted.collect();
     assert_eq!(emitted.len(), outcome.rows.len(), "{place}: a row was written twice");
@@ -140,16 +159,21 @@ fn assert_answer(outcome: &Outcome, right: &Progress, case: &Case, place: &str) 
 }
 
 fn query_of(text: &Query) -> TestQuery {
-    let offset = text.window.offset.as_deref().unwrap_or("0 seconds");
-    let mut query = an_hourly_query()
-        .with_windows(text.window.size.as_deref().unwrap(), offset)
-        .with_delay(&text.watermark_delay)
-        .in_mode(match text.output_mode.as_str() {
+    let mut query = an_hourly_query().with_delay(&text.watermark_delay).in_mode(
+        match text.output_mode.as_str() {
             "append" => OutputMode::Append,
             "update" => OutputMode::Update,
             "complete" => OutputMode::Complete,
             other => panic!("`{other}` is no output mode"),
-        });
+        },
+    );
+    query.rules.window = window_of(&text.window);
+    query.rules.deduplicate = text
+        .dedup
+        .iter()
+        .flat_map(|dedup| &dedup.keys)
+        .map(|field| field.parse().unwrap())
+        .collect();
     query.rules.group_by = text.group_by.iter().map(|field| field.parse().unwrap()).collect();
     let passes = text.filter_status.iter();
     query.rules.filter =
@@ -157,8 +181,23 @@ fn query_of(text: &Query) -> TestQuery {
     query
 }
 
+fn window_of(text: &WindowText) -> WindowSpec {
+    let span = |text: &Option<String>| {
+        text.as_deref().map_or(Span::ZERO, |text| text.parse::<Span>().expect(text))
+    };
+    let (size, slide, offset) = (span(&text.size), span(&text.slide), span(&text.offset));
+    match text.kind.as_str() {
+        "tumbling" => WindowSpec::Tumbling { size, offset },
+        "sliding" => WindowSpec::Sliding { size, slide, offset },
+        "session" => WindowSpec::Session { gap: span(&text.gap) },
+        other => panic!("`{other}` is no kind of windows"),
+    }
+}
+
 fn event_of(text: &EventText) -> Event {
     Event {
+        order_id: text.order_id.to_string().parse().unwrap(),
+        event_id: text.event_id.parse().unwrap(),
         status: text.status.parse().unwrap(),
         amount: text.amount.parse().unwrap(),
         store_id: text.store_id.as_deref().map(|store| store.parse().unwrap()),

@@ -3,9 +3,10 @@
 use std::collections::BTreeMap;
 
 use tillmark::domain::{
-    Amount, Attributes, Event, EventTime, Filter, LoggedEvent, OutputMode, Seq, Totals, WindowKey,
+    Amount, Attributes, DuplicateKey, Event, EventTime, Filter, LoggedEvent, OutputMode, Seq,
+    Totals, WindowKey,
 };
-use tillmark::engine::{Dropped, Row, Rules};
+use tillmark::engine::{Batch, Content, Dropped, Profile, Record, Row, Rules};
 
 use crate::builders::{a_sale, tumbling};
 use crate::model::{ModelDrop, ModelEvent, ModelKey, ModelMode, ModelRow, ModelRules};
@@ -17,6 +18,8 @@ pub(crate) fn rules(model: &ModelRules, delay_millis: i64) -> Rules {
         window: tumbling(&millis(model.size_millis), &millis(model.offset_millis)),
         watermark_delay: millis(delay_millis).parse().unwrap(),
         group_by: model.group_by.iter().map(|field| field.parse().unwrap()).collect(),
+        deduplicate: Vec::new(),
+        idle_timeout: None,
         output_mode: match model.mode {
             ModelMode::Append => OutputMode::Append,
             ModelMode::Update => OutputMode::Update,
@@ -52,6 +55,28 @@ pub(crate) fn logged(model: &ModelEvent) -> LoggedEvent {
     }
     event.attributes = Attributes::new(attributes).unwrap();
     LoggedEvent { seq: Seq::new(model.seq), event }
+}
+
+/// These events as a batch for a query with `rules`.
+pub(crate) fn batch_of(rules: &Rules, events: &[LoggedEvent]) -> Batch {
+    let mut batch = Batch::default();
+    for logged in events {
+        push_event(&mut batch, rules, logged);
+    }
+    batch
+}
+
+/// Adds an event, with a profile of its own.
+pub(crate) fn push_event(batch: &mut Batch, rules: &Rules, logged: &LoggedEvent) {
+    let event = &logged.event;
+    let values = rules.fields().map(|field| field.value_in(event).map(str::to_owned)).collect();
+    let profile = batch.add_profile(Profile { currency: event.currency, values });
+    let keys: Vec<Option<String>> =
+        rules.deduplicate.iter().map(|field| field.text_in(event)).collect();
+    let duplicate_key =
+        (!keys.is_empty()).then(|| DuplicateKey::new(&serde_json::to_string(&keys).unwrap()));
+    let content = Content::Event { amount: event.amount, profile, duplicate_key };
+    batch.push(Record { seq: logged.seq, event_time: event.event_time, content });
 }
 
 pub(crate) fn key(key: &WindowKey) -> ModelKey {

@@ -34,9 +34,9 @@ fn the_watermark_follows_the_newest_event_by_the_delay_in_whole_milliseconds() {
     ] {
         let mut query = an_hourly_query().with_delay(delay);
         let outcome = query.batch([a_sale(newest)]);
-        assert_eq!(at(outcome.next_watermark), next_watermark, "{case}");
+        assert_eq!(at(outcome.watermarks.next), next_watermark, "{case}");
         assert_eq!(outcome.newest_event_time, Some(moment(newest)), "{case}");
-        assert_eq!(query.state.next_watermark(), outcome.next_watermark, "{case}");
+        assert_eq!(query.state.watermarks().next, outcome.watermarks.next, "{case}");
     }
 }
 
@@ -46,8 +46,9 @@ fn a_batch_reports_the_watermark_that_judged_it_and_the_one_that_closed() {
     let mut seen = Vec::new();
     for sale in ["10:20", "11:30", "12:40"] {
         let outcome = query.batch([a_sale(sale)]);
-        let marks = [outcome.late_watermark, outcome.watermark, outcome.next_watermark].map(at);
-        assert_eq!(query.state.watermark(), outcome.watermark);
+        let marks =
+            [outcome.late_watermark, outcome.watermarks.current, outcome.watermarks.next].map(at);
+        assert_eq!(query.state.watermarks().current, outcome.watermarks.current);
         seen.push(marks);
     }
     let expected = [
@@ -64,7 +65,7 @@ fn the_newest_event_moves_the_watermark_wherever_it_stands_in_the_batch() {
         [["12:40", "10:20", "11:30"], ["10:20", "12:40", "11:30"], ["10:20", "11:30", "12:40"]]
     {
         let outcome = an_hourly_query().batch(order.map(a_sale));
-        assert_eq!(at(outcome.next_watermark), "11:40:00", "{order:?}");
+        assert_eq!(at(outcome.watermarks.next), "11:40:00", "{order:?}");
     }
 }
 
@@ -73,8 +74,8 @@ fn the_watermark_never_goes_back() {
     let mut query = an_hourly_query();
     query.run([a_sale("12:40")]);
     let outcome = query.batch([a_sale("11:50")]);
-    assert_eq!(at(outcome.watermark), "11:40:00");
-    assert_eq!(at(outcome.next_watermark), "11:40:00");
+    assert_eq!(at(outcome.watermarks.current), "11:40:00");
+    assert_eq!(at(outcome.watermarks.next), "11:40:00");
     assert_eq!(outcome.newest_event_time, Some(moment("12:40")));
     assert_eq!(query.try_batch([]), None, "nothing was reached, so nothing is owed");
 }
@@ -85,9 +86,9 @@ fn a_longer_delay_does_not_pull_the_watermark_back() {
     query.run([a_sale("12:40")]);
     query.restart();
     query.rules.watermark_delay = "6 hours".parse().unwrap();
-    assert_eq!(at(query.batch([a_sale("13:00")]).next_watermark), "11:40:00");
+    assert_eq!(at(query.batch([a_sale("13:00")]).watermarks.next), "11:40:00");
     assert_eq!(query.try_batch([]), None);
-    assert_eq!(at(query.batch([a_sale("18:00")]).next_watermark), "12:00:00");
+    assert_eq!(at(query.batch([a_sale("18:00")]).watermarks.next), "12:00:00");
 }
 
 #[test]
@@ -98,8 +99,8 @@ fn a_shorter_delay_counts_from_the_next_event_on() {
     query.rules.watermark_delay = "10 minutes".parse().unwrap();
     assert_eq!(query.try_batch([]), None, "a delay alone reaches nothing");
     let outcome = query.batch([a_sale("12:45")]);
-    assert_eq!(at(outcome.watermark), "11:40:00");
-    assert_eq!(at(outcome.next_watermark), "12:35:00");
+    assert_eq!(at(outcome.watermarks.current), "11:40:00");
+    assert_eq!(at(outcome.watermarks.next), "12:35:00");
 }
 
 #[test]
@@ -125,7 +126,7 @@ fn events_that_do_not_match_neither_count_nor_move_the_watermark() {
     let paid = |at| a_sale(at).with_status("paid");
     let outcome = query.batch([paid("23:00"), a_sale("10:20"), paid("22:00")]);
     assert_eq!(outcome.events_in, 1);
-    assert_eq!(at(outcome.next_watermark), "09:20:00");
+    assert_eq!(at(outcome.watermarks.next), "09:20:00");
     assert_eq!(outcome.newest_event_time, Some(moment("10:20")));
     let range = outcome.event_time.expect("an event matched");
     assert_eq!([range.min, range.avg, range.max], [moment("10:20"); 3]);
@@ -156,7 +157,7 @@ fn when_nothing_matches_there_is_no_batch_and_the_state_is_untouched() {
     let paid = a_sale("12:00").with_status("paid");
     assert_eq!(query.try_batch([paid.clone(), paid]), None);
     assert_eq!(query.state, before);
-    assert_eq!(at(query.catch_up().watermark), "09:20:00", "it is still owed");
+    assert_eq!(at(query.catch_up().watermarks.current), "09:20:00", "it is still owed");
 }
 
 #[test]
@@ -165,7 +166,7 @@ fn the_first_batch_without_a_match_leaves_a_new_query_new() {
     assert_eq!(query.try_batch([a_sale("12:00").with_status("paid")]), None);
     assert_eq!(query.try_batch([]), None);
     assert_eq!(query.state, State::default());
-    assert_eq!(query.state.watermark(), Watermark::EPOCH);
+    assert_eq!(query.state.watermarks().current, Watermark::EPOCH);
 }
 
 #[test]
@@ -177,8 +178,8 @@ fn a_batch_without_data_applies_the_watermark_once_and_reports_no_events() {
     assert_eq!(outcome.event_time, None);
     assert_eq!(outcome.windows_updated, 0);
     assert_eq!(at(outcome.late_watermark), EPOCH);
-    assert_eq!(at(outcome.watermark), "09:20:00");
-    assert_eq!(outcome.next_watermark, outcome.watermark);
+    assert_eq!(at(outcome.watermarks.current), "09:20:00");
+    assert_eq!(outcome.watermarks.next, outcome.watermarks.current);
     assert_eq!(outcome.newest_event_time, Some(moment("10:20")));
     assert_eq!(query.try_batch([]), None, "once");
 }
@@ -214,7 +215,7 @@ fn a_batch_without_data_that_was_owed_runs_after_a_restart() {
     query.batch([a_sale("09:30"), a_sale("11:00")]);
     query.restart();
     let outcome = query.catch_up();
-    assert_eq!(at(outcome.watermark), "10:00:00");
+    assert_eq!(at(outcome.watermarks.current), "10:00:00");
     assert_eq!(shown(&outcome.rows), ["09:00:00 1 10.00 USD"]);
 }
 
@@ -224,7 +225,7 @@ fn a_watermark_that_was_owed_over_a_restart_keeps_the_delay_it_came_from() {
     query.batch([a_sale("09:30"), a_sale("11:00")]);
     query.restart();
     query.rules.watermark_delay = "3 hours".parse().unwrap();
-    assert_eq!(at(query.catch_up().watermark), "10:00:00");
+    assert_eq!(at(query.catch_up().watermarks.current), "10:00:00");
 }
 
 #[test]
@@ -233,7 +234,7 @@ fn waiting_data_applies_the_watermark_in_place_of_a_batch_without_data() {
     query.batch([a_sale("09:30"), a_sale("11:00")]);
     let outcome = query.batch([a_sale("11:05")]);
     assert_eq!(shown(&outcome.rows), ["09:00:00 1 10.00 USD"]);
-    assert_eq!(at(query.catch_up().watermark), "10:05:00");
+    assert_eq!(at(query.catch_up().watermarks.current), "10:05:00");
 }
 
 #[test]
@@ -241,8 +242,8 @@ fn in_complete_mode_the_watermark_moves_though_it_closes_nothing() {
     let mut query = an_hourly_query().in_mode(OutputMode::Complete);
     query.batch([a_sale("10:20")]);
     let outcome = query.batch([a_sale("12:40")]);
-    assert_eq!(at(outcome.watermark), "09:20:00");
-    assert_eq!(at(outcome.next_watermark), "11:40:00");
+    assert_eq!(at(outcome.watermarks.current), "09:20:00");
+    assert_eq!(at(outcome.watermarks.next), "11:40:00");
 }
 
 #[test]

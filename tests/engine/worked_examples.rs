@@ -28,7 +28,7 @@ fn hourly_sales_come_out_as_in_the_worked_example() {
                 outcome.events_in,
                 outcome.late_events,
                 at(outcome.late_watermark),
-                at(outcome.watermark),
+                at(outcome.watermarks.current),
                 rows,
             ));
         }
@@ -67,14 +67,14 @@ fn ten_minute_windows_close_when_event_time_passes_them_by_the_delay() {
     let mut query =
         an_hourly_query().with_windows("10 minutes", "0 seconds").with_delay("10 minutes");
     assert_eq!(query.run(six_sales_until_quarter_past_midnight()), [""; 0]);
-    assert_eq!(at(query.state.watermark()), "00:09:00");
+    assert_eq!(at(query.state.watermarks().current), "00:09:00");
     for _ in 0..3 {
         assert_eq!(query.try_batch([]), None, "waiting closes nothing");
     }
     assert_eq!(query.run([a_sale("01:00")]), ["00:00:00 3 30.00 USD", "00:10:00 3 30.00 USD"]);
-    assert_eq!(at(query.state.watermark()), "00:50:00");
+    assert_eq!(at(query.state.watermarks().current), "00:50:00");
     assert_eq!(query.run([a_sale("01:10")]), [""; 0]);
-    assert_eq!(at(query.state.watermark()), "01:00:00");
+    assert_eq!(at(query.state.watermarks().current), "01:00:00");
     assert_eq!(query.open(), ["01:00:00 1 10.00 USD", "01:10:00 1 10.00 USD"]);
 }
 

@@ -24,10 +24,10 @@ async fn a_query_is_created_changed_paused_reset_and_deleted() {
     another["group_by"] = json!(["till_id"]);
     let refused = service.put(path, another).await;
     assert_eq!((refused.status, &refused.body["errors"][0]["pointer"]), (409, &json!("/group_by")));
-    let mut sliding = manual("1 hour");
-    sliding["window"] = json!({"kind": "sliding", "size": "1 hour", "slide": "5 minutes"});
-    let not_yet = service.put("/v1/queries/sliding", sliding).await;
-    assert_eq!((not_yet.status, &not_yet.body["errors"][0]["code"]), (422, &json!("not_yet")));
+    let mut sessions = manual("1 hour");
+    sessions["window"] = json!({"kind": "session", "gap": "5 minutes"});
+    let refused = service.put("/v1/queries/sessions", sessions).await;
+    assert_eq!((refused.status, &refused.body["errors"][0]["code"]), (422, &json!("combination")));
 
     service
         .post_events(&[a_sale("1", "09:05:00", "20.00"), a_sale("2", "12:05:00", "20.00")])

@@ -1,0 +1,254 @@
+//! The SQL of the recount. Each kind of windows places an event in its own way; what is counted of
+//! a window is the same for all.
+//!
+//! Literals are numbers and times that we wrote ourselves; every text of a user is a parameter.
+
+use sqlx::{Postgres, QueryBuilder};
+
+use super::log_batch::{field_expression, key_expression};
+use super::queries::StoredQuery;
+use super::recount::RecountRange;
+use crate::domain::{EventTime, Span, WindowSpec};
+
+/// Every expression of the recount's statement for one query and range.
+pub(super) struct RecountSql<'query> {
+    query: &'query StoredQuery,
+    range: RecountRange,
+}
+
+impl<'query> RecountSql<'query> {
+    pub(super) const fn new(query: &'query StoredQuery, range: RecountRange) -> Self {
+        Self { query, range }
+    }
+
+    /// The whole statement.
+    pub(super) fn select(&self) -> QueryBuilder<Postgres> {
+        match self.query.spec.window {
+            WindowSpec::Session { gap } => self.of_sessions(gap),
+            _ if self.query.spec.deduplicate.is_empty() => self.in_one_pass(),
+            _ => self.with_verdicts(),
+        }
+    }
+
+    fn groups(&self) -> String {
+        (0..self.query.spec.group_by.len()).map(|index| format!(", group_{index}")).collect()
+    }
+
+    fn group_expressions(&self) -> String {
+        let fields = self.query.spec.group_by.iter().enumerate();
+        fields
+            .map(|(index, field)| format!(", {} as group_{index}", field_expression(field)))
+            .collect()
+    }
+
+    /// Every event counts, in windows that its time alone decides.
+    fn in_one_pass(&self) -> QueryBuilder<Postgres> {
+        let position = self.query.position;
+        let (start, spread) = placing(self.query.spec.window);
+        let (groups, expressions) = (self.groups(), self.group_expressions());
+        let size = interval(size_of(self.query.spec.window));
+        let mut select = QueryBuilder::new(format!(
+            "select window_start, window_start + {size} as window_end, currency{groups}, orders, revenue,
+                 waiting_orders, waiting_revenue
+             from (select {start} as window_start, currency{expressions}, count(*) as orders,
+                 sum(amount) as revenue, count(*) filter (where seq > {position}) as waiting_orders,
+                 coalesce(sum(amount) filter (where seq > {position}), 0) as waiting_revenue
+             from raw_events{spread} where "
+        ));
+        self.push_matching(&mut select);
+        self.push_range(&mut select, &start);
+        if let WindowSpec::Sliding { .. } = self.query.spec.window {
+            select.push(format!(" and {start} + {size} > event_time"));
+        }
+        select.push(format!(" group by window_start, currency{groups}) counted"));
+        select
+    }
+
+    /// Only the first event of each key counts, and the stream may have judged otherwise.
+    fn with_verdicts(&self) -> QueryBuilder<Postgres> {
+        let (start, spread) = placing(self.query.spec.window);
+        let size = interval(size_of(self.query.spec.window));
+        let mut select = self.matching_events();
+        select.push(format!(
+            ", placed as (select matching.*, {start} as window_start, {start} + {size} as window_end
+                 from matching{spread} where {start} + {size} > event_time"
+        ));
+        self.push_range(&mut select, &start);
+        let query_id = self.query.query_id;
+        select.push(format!(
+            "), judged as (select placed.*, dropped.reason from placed left join dropped_events dropped
+                 on dropped.query_id = {query_id} and dropped.seq = placed.seq
+                     and dropped.window_start = placed.window_start
+                     and dropped.window_end = placed.window_end)"
+        ));
+        self.push_counts(&mut select);
+        select
+    }
+
+    /// Gaps and islands: an event begins a new session when it comes more than the gap after the
+    /// one before it. Every matching event takes part, so each session of the stream lies in one.
+    fn of_sessions(&self, gap: Span) -> QueryBuilder<Postgres> {
+        let (groups, gap, query_id) = (self.groups(), interval(gap), self.query.query_id);
+        let mut select = self.matching_events();
+        select.push(format!(
+            ", opening as (select *, event_time > {gap} + lag(event_time) over (
+                     partition by currency{groups} order by event_time, seq) as opens
+                 from matching),
+             numbered as (select *, count(*) filter (where opens) over (
+                     partition by currency{groups} order by event_time, seq) as session
+                 from opening),
+             placed as (select *,
+                     min(event_time) over (partition by currency{groups}, session) as window_start,
+                     max(event_time) over (partition by currency{groups}, session) + {gap} as window_end
+                 from numbered),
+             judged as (select placed.*, dropped.reason from placed left join dropped_events dropped
+                 on dropped.query_id = {query_id} and dropped.seq = placed.seq)"
+        ));
+        self.push_counts(&mut select);
+        select
+    }
+
+    /// The matching events as `matching`, numbered within their key.
+    fn matching_events(&self) -> QueryBuilder<Postgres> {
+        let keys: Vec<String> = self.query.spec.deduplicate.iter().map(key_expression).collect();
+        let nth = match keys.is_empty() {
+            true => "1".to_owned(),
+            false => {
+                format!("row_number() over (partition by {} order by seq)", keys.join(", "))
+            }
+        };
+        let expressions = self.group_expressions();
+        let mut select = QueryBuilder::new(format!(
+            "with matching as (select seq, event_id, event_time, amount, currency{expressions}, {nth} as nth
+             from raw_events where "
+        ));
+        self.push_matching(&mut select);
+        select.push(")");
+        select
+    }
+
+    fn push_counts(&self, select: &mut QueryBuilder<Postgres>) {
+        let (groups, position) = (self.groups(), self.query.position);
+        select.push(format!(
+            " select window_start, window_end, currency{groups}, count(*) filter (where nth = 1) as orders,
+                 coalesce(sum(amount) filter (where nth = 1), 0) as revenue"
+        ));
+        for (name, condition) in [
+            ("waiting", format!("nth = 1 and seq > {position}")),
+            ("late", "nth = 1 and reason = 'late'".to_owned()),
+            ("repeated", format!("nth > 1 and reason is null and seq <= {position}")),
+            ("duplicate", "nth > 1 and reason is not null".to_owned()),
+        ] {
+            select.push(format!(
+                ", count(*) filter (where {condition}) as {name}_orders,
+                 coalesce(sum(amount) filter (where {condition}), 0) as {name}_revenue"
+            ));
+        }
+        select.push(format!(
+            ", array_agg(event_id order by seq) filter (where nth = 1 and reason = 'late') as late_event_ids
+             from judged group by window_start, window_end, currency{groups}"
+        ));
+    }
+
+    fn push_matching(&self, select: &mut QueryBuilder<Postgres>) {
+        let (start_seq, query_id) = (self.query.start_seq, self.query.query_id);
+        select.push(format!("kind = 'event' and seq > {start_seq}"));
+        push_filter(select, self.query);
+        if self.query.has_poison_events {
+            select.push(format!(
+                " and not exists (select from poison_events poison
+                     where poison.query_id = {query_id} and poison.seq = raw_events.seq)"
+            ));
+        }
+    }
+
+    fn push_range(&self, select: &mut QueryBuilder<Postgres>, start: &str) {
+        push_range(select, self.query.spec.window, self.range, start);
+    }
+}
+
+/// Counts, by window, the matching events that are set aside.
+pub(super) fn set_aside_sql(query: &StoredQuery, range: RecountRange) -> QueryBuilder<Postgres> {
+    let sql = RecountSql::new(query, range);
+    let (start, spread) = placing(query.spec.window);
+    let size = interval(size_of(query.spec.window));
+    let (groups, expressions, query_id) = (sql.groups(), sql.group_expressions(), query.query_id);
+    let mut select = QueryBuilder::new(format!(
+        "select window_start, window_start + {size} as window_end, currency{groups}, count(*) as orders,
+             sum(amount) as revenue
+         from (select {start} as window_start, currency, amount{expressions}
+             from (select order_id, status, amount, currency, event_time, store_id, till_id,
+                     customer_id, item_count, attributes
+                 from quarantine where resolved_at is null
+                 union all
+                 select order_id, status, amount, currency, event_time, store_id, till_id,
+                     customer_id, item_count, attributes
+                 from raw_events join poison_events using (seq) where query_id = {query_id}
+             ) aside{spread} where {start} + {size} > event_time"
+    ));
+    push_filter(&mut select, query);
+    push_range(&mut select, query.spec.window, range, &start);
+    select.push(format!(") placed group by window_start, currency{groups}"));
+    select
+}
+
+fn push_filter(select: &mut QueryBuilder<Postgres>, query: &StoredQuery) {
+    for (field, values) in &query.spec.filter.0 {
+        select.push(format!(" and {} = any(", field_expression(field)));
+        select.push_bind(values.clone()).push(")");
+    }
+}
+
+/// Windows that start in the range; and, so that partitions and indexes can help, only events that
+/// such a window may hold.
+fn push_range(
+    select: &mut QueryBuilder<Postgres>,
+    window: WindowSpec,
+    range: RecountRange,
+    start: &str,
+) {
+    if let Some(from) = range.from {
+        let from = literal(from);
+        select.push(format!(" and event_time >= {from} and {start} >= {from}"));
+    }
+    if let Some(to) = range.to {
+        let latest = literal(to.plus(size_of(window)));
+        let to = literal(to);
+        select.push(format!(" and event_time < {latest} and {start} < {to}"));
+    }
+}
+
+/// The start of an event's window in SQL, and what must be joined for it.
+fn placing(window: WindowSpec) -> (String, String) {
+    match window {
+        WindowSpec::Tumbling { size, offset } => (bin(size, offset), String::new()),
+        WindowSpec::Sliding { size, slide, offset } => {
+            let windows_before = size.as_micros().saturating_sub(1) / slide.as_micros().max(1);
+            let start = format!("({} - nth_before * {})", bin(slide, offset), interval(slide));
+            (start, format!(" cross join generate_series(0, {windows_before}) as nth_before"))
+        }
+        WindowSpec::Session { .. } => ("event_time".to_owned(), String::new()),
+    }
+}
+
+fn size_of(window: WindowSpec) -> Span {
+    match window {
+        WindowSpec::Tumbling { size, .. } | WindowSpec::Sliding { size, .. } => size,
+        WindowSpec::Session { gap } => gap,
+    }
+}
+
+/// The last boundary at or before an event, counted from one before all events: Postgres then only
+/// ever counts forwards.
+fn bin(step: Span, offset: Span) -> String {
+    let origin = literal(EventTime::EARLIEST.floor_to(step, offset));
+    format!("date_bin({}, event_time, {origin})", interval(step))
+}
+
+fn interval(span: Span) -> String {
+    format!("interval '{} milliseconds'", span.as_millis())
+}
+
+fn literal(time: EventTime) -> String {
+    format!("timestamptz '{time}'")
+}
