@@ -36,3 +36,4 @@ create index quarantine_waiting on quarantine (received_at, event_id) where reso
 
 -- The id of an event in quarantine is taken, though the event stands nowhere in the log: null.
 alter table event_keys alter column seq drop not null;
+alter table event_conflicts alter column first_seq drop not null;

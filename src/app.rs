@@ -11,7 +11,7 @@ use tokio::task::JoinHandle;
 use tracing::{info, warn};
 
 use crate::config::{LimitSettings, ServeSettings, ShopSettings};
-use crate::database::{Database, DatabaseError, PoolSizes};
+use crate::database::{Database, DatabaseError, FutureGuard, PoolSizes};
 use crate::domain::{
     EventField, Filter, OutputMode, QueryName, QuerySpec, Seq, Span, Start, Trigger, WindowSpec,
 };
@@ -147,6 +147,7 @@ impl Service {
             queue_events_max: limits.queue_events_max,
             queue_bytes_max: limits.queue_bytes_max,
             commit_events_max: COMMIT_EVENTS_MAX,
+            future_guard: FutureGuard { skew_max: limits.max_future_skew.0 },
         };
         let (intake, writer) = Intake::start(database.clone(), intake_settings, head);
         let app = App::new(database.clone(), intake, pipeline.clone(), http_settings(limits, shop));

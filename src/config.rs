@@ -5,11 +5,12 @@
 use std::ffi::OsString;
 use std::net::SocketAddr;
 use std::path::PathBuf;
+use std::str::FromStr;
 
 use clap::error::{ContextKind, ContextValue, ErrorKind};
 use clap::{Args, CommandFactory, Parser, Subcommand};
 
-use crate::domain::{Currency, Span};
+use crate::domain::{Currency, InvalidSpan, Span};
 use crate::embedded::EmbeddedSettings;
 use crate::telemetry::{LogFilter, LogFormat};
 
@@ -125,6 +126,10 @@ pub struct LimitSettings {
     /// The most bytes of bodies waiting to be stored, over all requests.
     #[arg(long, env = "TILLMARK_QUEUE_BYTES_MAX", default_value_t = 64 << 20, value_parser = clap::value_parser!(u32).range(1024..))]
     pub queue_bytes_max: u32,
+    /// How far ahead of the database's clock an event may be before it is put in quarantine; `off`:
+    /// any distance.
+    #[arg(long, env = "TILLMARK_MAX_FUTURE_SKEW", default_value = "15 minutes")]
+    pub max_future_skew: MaxFutureSkew,
     /// How long a request's header may take.
     #[arg(long, env = "TILLMARK_HEADER_TIMEOUT", default_value = "10 seconds")]
     pub header_timeout: Span,
@@ -134,6 +139,18 @@ pub struct LimitSettings {
     /// How long an answer may take.
     #[arg(long, env = "TILLMARK_REQUEST_TIMEOUT", default_value = "30 seconds")]
     pub request_timeout: Span,
+}
+
+/// A duration, or nothing for `off`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct MaxFutureSkew(pub Option<Span>);
+
+impl FromStr for MaxFutureSkew {
+    type Err = InvalidSpan;
+
+    fn from_str(text: &str) -> Result<Self, InvalidSpan> {
+        if text == "off" { Ok(Self(None)) } else { text.parse().map(|span| Self(Some(span))) }
+    }
 }
 
 /// What the shop is like.

@@ -12,6 +12,8 @@
 //! Absent on purpose: a clock. Times come from Postgres or as parameters.
 
 mod append;
+mod append_decisions;
+mod append_rows;
 mod checkpoint;
 mod connect;
 mod copy_format;
@@ -21,6 +23,7 @@ mod error;
 mod log_batch;
 mod partitions;
 mod progress;
+mod quarantine;
 mod queries;
 mod query_status;
 mod raw_log;
@@ -29,13 +32,14 @@ mod recount_sql;
 mod values;
 mod windows;
 
-pub use append::{AppendRequest, Appended};
+pub use append::{AppendRequest, Appended, FutureGuard, Release};
 pub use checkpoint::PreparedCommit;
 pub use connect::{Database, PoolSizes};
 pub use dropped_events::{DroppedEvent, DroppedSelection};
 pub use error::DatabaseError;
 pub use partitions::LogRoom;
 pub use progress::{BatchDurations, CommittedProgress, ProgressCursor, ProgressEntry};
+pub use quarantine::{QuarantineCursor, Quarantined, Resolution};
 pub use queries::{QueryPut, QueryVersion, StoredQuery};
 pub use query_status::QueryFigures;
 pub use recount::{ReconciliationSnapshot, Recount, RecountRange};

@@ -5,7 +5,7 @@ use std::fmt;
 use std::str::FromStr;
 
 use super::{
-    Amount, Currency, CustomerId, EventId, EventTime, OrderId, Seq, Status, StoreId, TillId,
+    Amount, Currency, CustomerId, EventId, EventTime, OrderId, Seq, Source, Status, StoreId, TillId,
 };
 
 /// Whatever else a till says of an event: at most 32 texts, names of 1 to 64 characters, values of
@@ -98,6 +98,15 @@ pub struct LoggedEvent {
     pub seq: Seq,
     /// What it says.
     pub event: Event,
+}
+
+/// A source's word that nothing older than `event_time` will come from it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Heartbeat {
+    /// Who says so.
+    pub source: Source,
+    /// Up to when it has nothing more to say.
+    pub event_time: EventTime,
 }
 
 /// A field of an event that a query can filter and group by.

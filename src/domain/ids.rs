@@ -93,6 +93,8 @@ text_ids! {
     TillId, 200;
     /// Who bought. 1 to 200 characters.
     CustomerId, 200;
+    /// Who sends a heartbeat, such as a till. 1 to 200 characters.
+    Source, 200;
 }
 
 /// The name of a query: `[a-z0-9][a-z0-9_-]{0,99}`.

@@ -18,11 +18,13 @@ mod window;
 
 pub use duplicate_key::{DuplicateKey, KeyField, UnknownKeyField};
 pub use event::{
-    Attributes, ContentHash, Event, EventField, IdentifiedEvent, LoggedEvent, UnknownField,
+    Attributes, ContentHash, Event, EventField, Heartbeat, IdentifiedEvent, LoggedEvent,
+    UnknownField,
 };
 pub use fault::Fault;
 pub use ids::{
-    BatchId, CustomerId, EventId, InvalidText, OrderId, QueryName, Seq, Status, StoreId, TillId,
+    BatchId, CustomerId, EventId, InvalidText, OrderId, QueryName, Seq, Source, Status, StoreId,
+    TillId,
 };
 pub use money::{Amount, Currency, InvalidAmount, InvalidCurrency, Money, Revenue};
 pub use query::{Filter, OutputMode, QuerySpec, Start, Trigger};

@@ -21,6 +21,9 @@ impl EventTime {
     /// 1900-01-01T00:00:00Z: no event is older.
     pub const EARLIEST: Self = Self(EARLIEST_MICROS);
 
+    /// The last microsecond of 2199: no event is newer.
+    pub const LATEST: Self = Self(TOO_LATE_MICROS - 1);
+
     /// The moment this many microseconds after the Unix epoch.
     pub const fn from_micros(micros: i64) -> Self {
         Self(micros)

@@ -57,6 +57,7 @@ enum ItemStatus {
     Accepted,
     Duplicate,
     Conflict,
+    Quarantined,
     Rejected,
 }
 
@@ -96,7 +97,7 @@ impl Ingested {
             accepted: count(ItemStatus::Accepted),
             duplicates: count(ItemStatus::Duplicate),
             conflicts,
-            quarantined: 0,
+            quarantined: count(ItemStatus::Quarantined),
             rejected,
             results: listed(self.0, lists_all),
         };
@@ -134,14 +135,27 @@ fn of_good(index: usize, event: &IdentifiedEvent, appended: Appended) -> ItemRes
         Appended::Accepted(seq) => result(ItemStatus::Accepted, Some(seq), None),
         Appended::Duplicate(seq) => result(ItemStatus::Duplicate, Some(seq), None),
         Appended::Conflict { first_seq, first_content_hash } => {
+            let first = first_seq
+                .map_or("The event before".to_owned(), |seq| format!("The event at seq {seq}"));
             let detail = format!(
-                "The event at seq {first_seq} has this id and other content, and stays: the hash of \
-                 its content is {first_content_hash}, that of this one {}.",
+                "{first} has this id and other content, and stays: the hash of its content is \
+                 {first_content_hash}, that of this one {}.",
                 event.content_hash
             );
-            result(ItemStatus::Conflict, Some(first_seq), Some(detail))
+            result(ItemStatus::Conflict, first_seq, Some(detail))
         }
-        Appended::NotStored => {
+        Appended::Quarantined => {
+            let detail = "Its event_time is further ahead of the service's clock than \
+                          `GET /v1/limits` allows. It is stored, and counts once somebody releases it.";
+            result(ItemStatus::Quarantined, None, Some(detail.to_owned()))
+        }
+        Appended::RejectedBefore => {
+            let detail =
+                "The same event was in quarantine, and somebody rejected it: it counts nowhere.";
+            result(ItemStatus::Duplicate, None, Some(detail.to_owned()))
+        }
+        // The second is no answer for an event.
+        Appended::NotStored | Appended::NotInQuarantine => {
             let detail =
                 "Good in itself, but not stored: another event of the atomic request is bad.";
             result(ItemStatus::Rejected, None, Some(detail.to_owned()))
@@ -182,12 +196,16 @@ mod tests {
     fn the_status_tells_whether_anything_was_stored() {
         let stored = Appended::Accepted(Seq::new(1));
         let again = Appended::Duplicate(Seq::new(1));
-        let conflict =
-            Appended::Conflict { first_seq: Seq::new(1), first_content_hash: ContentHash([0; 32]) };
+        let conflict = Appended::Conflict {
+            first_seq: Some(Seq::new(1)),
+            first_content_hash: ContentHash([0; 32]),
+        };
         for (case, items, appended, atomic, status) in [
             ("nothing posted", vec![], vec![], false, 200),
             ("all accepted", vec![good()], vec![stored], false, 200),
             ("accepted and duplicate", vec![good(), good()], vec![stored, again], false, 200),
+            ("one in quarantine", vec![good()], vec![Appended::Quarantined], false, 200),
+            ("one rejected before", vec![good()], vec![Appended::RejectedBefore], false, 200),
             ("one rejected", vec![bad(), good()], vec![stored], false, 207),
             ("all rejected", vec![bad(), bad()], vec![], false, 422),
             ("all in conflict", vec![good(), good()], vec![conflict, conflict], false, 409),

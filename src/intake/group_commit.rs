@@ -13,8 +13,10 @@ use tokio::sync::{OwnedSemaphorePermit, Semaphore, mpsc, oneshot, watch};
 use tokio::task::JoinHandle;
 use tracing::{debug, error};
 
-use crate::database::{AppendRequest, Appended, Database, DatabaseError, LogRoom};
-use crate::domain::{IdentifiedEvent, Seq};
+use crate::database::{
+    AppendRequest, Appended, Database, DatabaseError, FutureGuard, LogRoom, Release,
+};
+use crate::domain::{Heartbeat, IdentifiedEvent, Seq};
 
 /// Bounds of the queue between requests and the writer.
 #[derive(Debug, Clone, Copy)]
@@ -25,6 +27,8 @@ pub struct IntakeSettings {
     pub queue_bytes_max: u32,
     /// The most events of one commit; a single request may have more.
     pub commit_events_max: usize,
+    /// What may come from the future.
+    pub future_guard: FutureGuard,
 }
 
 /// Why a request's events were not stored, or may not have been.
@@ -77,6 +81,7 @@ impl Intake {
             database,
             waiting,
             commit_events_max: settings.commit_events_max,
+            future_guard: settings.future_guard,
             room: LogRoom::default(),
             appended,
         };
@@ -102,9 +107,34 @@ impl Intake {
         if events.is_empty() {
             return Ok(Vec::new());
         }
-        let room = self.reserve(events.len(), bytes)?;
+        self.send(AppendRequest::Events { events, all_or_nothing }, bytes).await
+    }
+
+    /// Stores a heartbeat. [`Appended::Quarantined`]: it is too far ahead, and nothing is stored.
+    ///
+    /// # Errors
+    /// [`IntakeError`]; sending the same again is safe.
+    pub async fn heartbeat(&self, heartbeat: Heartbeat) -> Result<Appended, IntakeError> {
+        self.send_one(AppendRequest::Heartbeat(heartbeat)).await
+    }
+
+    /// Lets an event out of quarantine into the log, unless none of this id waits there.
+    ///
+    /// # Errors
+    /// [`IntakeError`]; after [`IntakeError::Unknown`] it may have been released.
+    pub async fn release(&self, release: Release) -> Result<Appended, IntakeError> {
+        self.send_one(AppendRequest::Release(release)).await
+    }
+
+    async fn send_one(&self, request: AppendRequest) -> Result<Appended, IntakeError> {
+        let answers = self.send(request, 0).await?;
+        answers.first().copied().ok_or(IntakeError::Stopping)
+    }
+
+    /// Hands a request to the writer, its body `bytes` long, and waits for its commit.
+    async fn send(&self, request: AppendRequest, bytes: usize) -> Answer {
+        let room = self.reserve(request.events().len().max(1), bytes)?;
         let (answer, answered) = oneshot::channel();
-        let request = AppendRequest { events, all_or_nothing };
         let waiting = Waiting { request, answer, _room: room };
         self.queue.try_send(waiting).map_err(|error| match error {
             mpsc::error::TrySendError::Full(_) => IntakeError::QueueFull,
@@ -131,6 +161,7 @@ struct Writer {
     database: Database,
     waiting: mpsc::Receiver<Waiting>,
     commit_events_max: usize,
+    future_guard: FutureGuard,
     room: LogRoom,
     appended: watch::Sender<Seq>,
 }
@@ -146,11 +177,11 @@ impl Writer {
 
     /// Whatever is waiting now, up to the bound of one commit.
     fn take_waiting(&mut self, first: Waiting) -> Vec<Waiting> {
-        let mut events = first.request.events.len();
+        let mut events = first.request.events().len();
         let mut batch = vec![first];
         while events < self.commit_events_max {
             let Ok(next) = self.waiting.try_recv() else { break };
-            events += next.request.events.len();
+            events += next.request.events().len();
             batch.push(next);
         }
         batch
@@ -198,10 +229,15 @@ impl Writer {
         &mut self,
         requests: &[AppendRequest],
     ) -> Result<Vec<Vec<Appended>>, DatabaseError> {
-        let appended = self.database.append(requests, &mut self.room).await?;
+        let appended = self.database.append(requests, self.future_guard, &mut self.room).await?;
         let newest = appended.iter().flatten().filter_map(|one| match one {
             Appended::Accepted(seq) => Some(*seq),
-            Appended::Duplicate(_) | Appended::Conflict { .. } | Appended::NotStored => None,
+            Appended::Duplicate(_)
+            | Appended::Conflict { .. }
+            | Appended::Quarantined
+            | Appended::RejectedBefore
+            | Appended::NotStored
+            | Appended::NotInQuarantine => None,
         });
         if let Some(newest) = newest.max() {
             self.appended.send_if_modified(|head| {

@@ -1,0 +1,207 @@
+//! What becomes of each event of an append. Pure: it decides from what the transaction has read
+//! under the append lock.
+
+use std::collections::HashMap;
+
+use super::append::{AppendRequest, Appended, Release};
+use super::quarantine::Quarantined;
+use crate::domain::{ContentHash, EventId, EventTime, Heartbeat, IdentifiedEvent, Seq};
+
+/// An id that is taken.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Known {
+    pub(super) content_hash: ContentHash,
+    pub(super) stands: Stands,
+}
+
+/// Where the event of a taken id stands.
+#[derive(Debug, Clone, Copy)]
+pub(super) enum Stands {
+    /// In the raw log.
+    Logged(Seq),
+    /// In quarantine.
+    Waiting,
+    /// Nowhere: an operator rejected it.
+    Rejected,
+    /// The n-th new event of this append.
+    Fresh(usize),
+    /// Nowhere: it came with the all-or-nothing request that it was in conflict with itself.
+    Undone,
+}
+
+/// An answer that does not know the new `seq`s yet.
+#[derive(Debug, Clone, Copy)]
+enum Decision {
+    Accepted(usize),
+    Duplicate(Stands),
+    Conflict(Known),
+    /// The n-th event of this append that is set aside.
+    Quarantined,
+    Heartbeat(usize),
+    Released(usize),
+    NotStored,
+    NotInQuarantine,
+}
+
+/// The decisions on one request.
+#[derive(Debug)]
+pub(super) struct Decided(Vec<Decision>);
+
+impl Decided {
+    /// The answers, once `seqs` are drawn: for the events first, then heartbeats, then releases.
+    pub(super) fn with_seqs(self, fresh: &Fresh<'_>, seqs: &[Seq]) -> Vec<Appended> {
+        let heartbeats_from = fresh.events.len();
+        let releases_from = heartbeats_from + fresh.heartbeats.len();
+        let answer = |decision| match decision {
+            Decision::Accepted(index) => Appended::Accepted(seqs[index]),
+            Decision::Heartbeat(index) => Appended::Accepted(seqs[heartbeats_from + index]),
+            Decision::Released(index) => Appended::Accepted(seqs[releases_from + index]),
+            Decision::Duplicate(Stands::Logged(seq)) => Appended::Duplicate(seq),
+            Decision::Duplicate(Stands::Fresh(index)) => Appended::Duplicate(seqs[index]),
+            Decision::Duplicate(Stands::Waiting) | Decision::Quarantined => Appended::Quarantined,
+            Decision::Duplicate(Stands::Rejected) => Appended::RejectedBefore,
+            Decision::NotStored | Decision::Duplicate(Stands::Undone) => Appended::NotStored,
+            Decision::Conflict(Known { content_hash, stands }) => Appended::Conflict {
+                first_content_hash: content_hash,
+                first_seq: match stands {
+                    Stands::Logged(seq) => Some(seq),
+                    Stands::Fresh(index) => Some(seqs[index]),
+                    Stands::Waiting | Stands::Rejected | Stands::Undone => None,
+                },
+            },
+            Decision::NotInQuarantine => Appended::NotInQuarantine,
+        };
+        self.0.into_iter().map(answer).collect()
+    }
+}
+
+/// What an append has to write.
+#[derive(Debug, Default)]
+pub(super) struct Fresh<'append> {
+    /// Events for the log.
+    pub(super) events: Vec<&'append IdentifiedEvent>,
+    /// Events for the quarantine.
+    pub(super) aside: Vec<&'append IdentifiedEvent>,
+    pub(super) heartbeats: Vec<&'append Heartbeat>,
+    /// Events that leave the quarantine for the log.
+    pub(super) releases: Vec<(&'append Release, &'append Quarantined)>,
+}
+
+impl Fresh<'_> {
+    /// How many records the log gets.
+    pub(super) fn records(&self) -> usize {
+        self.events.len() + self.heartbeats.len() + self.releases.len()
+    }
+}
+
+/// Decides, in order, what is new.
+pub(super) struct Decisions<'append> {
+    known: HashMap<String, Known>,
+    taken: HashMap<&'append EventId, Known>,
+    in_quarantine: HashMap<&'append EventId, &'append Quarantined>,
+    newest_accepted: EventTime,
+    fresh: Fresh<'append>,
+}
+
+impl<'append> Decisions<'append> {
+    pub(super) fn start(
+        known: HashMap<String, Known>,
+        in_quarantine: &'append [Quarantined],
+        newest_accepted: EventTime,
+    ) -> Self {
+        let in_quarantine = in_quarantine.iter().map(|one| (&one.event.event_id, one)).collect();
+        Self {
+            known,
+            taken: HashMap::new(),
+            in_quarantine,
+            newest_accepted,
+            fresh: Fresh::default(),
+        }
+    }
+
+    pub(super) fn into_fresh(self) -> Fresh<'append> {
+        self.fresh
+    }
+
+    pub(super) fn decide(&mut self, request: &'append AppendRequest) -> Decided {
+        Decided(match request {
+            AppendRequest::Events { events, all_or_nothing } => {
+                self.decide_events(events, *all_or_nothing)
+            }
+            AppendRequest::Heartbeat(heartbeat) => vec![self.decide_heartbeat(heartbeat)],
+            AppendRequest::Release(release) => vec![self.decide_release(release)],
+        })
+    }
+
+    fn decide_heartbeat(&mut self, heartbeat: &'append Heartbeat) -> Decision {
+        if heartbeat.event_time > self.newest_accepted {
+            return Decision::Quarantined;
+        }
+        self.fresh.heartbeats.push(heartbeat);
+        Decision::Heartbeat(self.fresh.heartbeats.len() - 1)
+    }
+
+    fn decide_release(&mut self, release: &'append Release) -> Decision {
+        let Some(event) = self.in_quarantine.remove(&release.event_id) else {
+            return Decision::NotInQuarantine;
+        };
+        self.fresh.releases.push((release, event));
+        Decision::Released(self.fresh.releases.len() - 1)
+    }
+
+    fn decide_events(
+        &mut self,
+        events: &'append [IdentifiedEvent],
+        all_or_nothing: bool,
+    ) -> Vec<Decision> {
+        let (events_before, aside_before) = (self.fresh.events.len(), self.fresh.aside.len());
+        let mut decided: Vec<Decision> =
+            events.iter().map(|event| self.decide_event(event)).collect();
+        let in_conflict = decided.iter().any(|decision| matches!(decision, Decision::Conflict(_)));
+        if all_or_nothing && in_conflict {
+            let undone = self.fresh.events.drain(events_before..);
+            for event in undone.chain(self.fresh.aside.drain(aside_before..)) {
+                self.taken.remove(&event.event.event_id);
+            }
+            for (decision, event) in decided.iter_mut().zip(events) {
+                let is_known = self.known.contains_key(event.event.event_id.as_str())
+                    || self.taken.contains_key(&event.event.event_id);
+                *decision = match *decision {
+                    decision if is_known => decision,
+                    Decision::Conflict(known) => {
+                        Decision::Conflict(Known { stands: Stands::Undone, ..known })
+                    }
+                    _ => Decision::NotStored,
+                };
+            }
+        }
+        decided
+    }
+
+    fn decide_event(&mut self, identified: &'append IdentifiedEvent) -> Decision {
+        let event_id = &identified.event.event_id;
+        let known = self.known.get(event_id.as_str()).or_else(|| self.taken.get(event_id));
+        match known.copied() {
+            Some(known) if known.content_hash == identified.content_hash => {
+                Decision::Duplicate(known.stands)
+            }
+            Some(known) => Decision::Conflict(known),
+            None if identified.event.event_time > self.newest_accepted => {
+                self.take(identified, Stands::Waiting);
+                self.fresh.aside.push(identified);
+                Decision::Quarantined
+            }
+            None => {
+                let index = self.fresh.events.len();
+                self.take(identified, Stands::Fresh(index));
+                self.fresh.events.push(identified);
+                Decision::Accepted(index)
+            }
+        }
+    }
+
+    fn take(&mut self, identified: &'append IdentifiedEvent, stands: Stands) {
+        let known = Known { content_hash: identified.content_hash, stands };
+        self.taken.insert(&identified.event.event_id, known);
+    }
+}

@@ -1,0 +1,233 @@
+//! Quarantine: events that claim to come from the future.
+
+use chrono::{DateTime, Utc};
+use sqlx::{PgConnection, Postgres, QueryBuilder};
+
+use super::append::{AppendRequest, Release};
+use super::append_rows::bind_events;
+use super::error::Doing;
+use super::raw_log::EventColumns;
+use super::{Database, DatabaseError};
+use crate::domain::{Event, EventId, IdentifiedEvent, Seq, Span};
+
+/// An event that is, or was, in quarantine.
+#[derive(Debug, Clone)]
+pub struct Quarantined {
+    /// As it was posted.
+    pub event: Event,
+    /// When, by the database's clock.
+    pub received_at: DateTime<Utc>,
+    /// Why it is here.
+    pub reason: String,
+    /// What somebody decided, if anybody has.
+    pub resolution: Option<Resolution>,
+}
+
+/// What became of an event in quarantine.
+#[derive(Debug, Clone)]
+pub struct Resolution {
+    /// `release` or `reject`.
+    pub action: String,
+    /// When, by the database's clock.
+    pub resolved_at: DateTime<Utc>,
+    /// Why, by whoever decided.
+    pub note: String,
+    /// Where a released event stands in the log.
+    pub released_seq: Option<Seq>,
+}
+
+#[derive(Debug, sqlx::FromRow)]
+struct QuarantineColumns {
+    #[sqlx(flatten)]
+    event: EventColumns,
+    received_at: DateTime<Utc>,
+    reason: String,
+    resolved_at: Option<DateTime<Utc>>,
+    action: Option<String>,
+    note: Option<String>,
+    released_seq: Option<i64>,
+}
+
+impl QuarantineColumns {
+    fn read(self) -> Result<Quarantined, DatabaseError> {
+        let resolution = match (self.action, self.resolved_at, self.note) {
+            (Some(action), Some(resolved_at), Some(note)) => Some(Resolution {
+                action,
+                resolved_at,
+                note,
+                released_seq: self.released_seq.map(Seq::new),
+            }),
+            _ => None,
+        };
+        Ok(Quarantined {
+            event: self.event.read()?.event,
+            received_at: self.received_at,
+            reason: self.reason,
+            resolution,
+        })
+    }
+}
+
+const SELECT: &str = "select 0::bigint as seq, * from quarantine where ";
+
+/// Where a page of the quarantine goes on: after this entry.
+#[derive(Debug, Clone)]
+pub struct QuarantineCursor {
+    /// When the last entry of the page before was received.
+    pub received_at: DateTime<Utc>,
+    /// Its event.
+    pub event_id: EventId,
+}
+
+impl Database {
+    /// Up to `limit` events that wait in quarantine, the oldest first.
+    ///
+    /// # Errors
+    /// [`DatabaseError::Failed`] or [`DatabaseError::Unreadable`].
+    pub async fn quarantine(
+        &self,
+        after: Option<&QuarantineCursor>,
+        limit: u32,
+    ) -> Result<Vec<Quarantined>, DatabaseError> {
+        let mut select = QueryBuilder::<Postgres>::new(SELECT);
+        select.push("resolved_at is null");
+        if let Some(QuarantineCursor { received_at, event_id }) = after {
+            select.push(" and (received_at, event_id) > (").push_bind(*received_at);
+            select.push(", ").push_bind(event_id.as_str()).push(")");
+        }
+        select.push(" order by received_at, event_id limit ").push_bind(i64::from(limit));
+        let rows: Vec<QuarantineColumns> =
+            select.build_query_as().fetch_all(&self.reads).await.doing("read the quarantine")?;
+        rows.into_iter().map(QuarantineColumns::read).collect()
+    }
+
+    /// One event that is or was in quarantine.
+    ///
+    /// # Errors
+    /// [`DatabaseError::Failed`] or [`DatabaseError::Unreadable`].
+    pub async fn quarantined(
+        &self,
+        event_id: &EventId,
+    ) -> Result<Option<Quarantined>, DatabaseError> {
+        let mut select = QueryBuilder::<Postgres>::new(SELECT);
+        select.push("event_id = ").push_bind(event_id.as_str());
+        let row: Option<QuarantineColumns> = select
+            .build_query_as()
+            .fetch_optional(&self.reads)
+            .await
+            .doing("read the quarantine")?;
+        row.map(QuarantineColumns::read).transpose()
+    }
+
+    /// Rejects an event that waits in quarantine: it never counts. Says whether it was waiting.
+    ///
+    /// # Errors
+    /// [`DatabaseError::Failed`].
+    pub async fn quarantine_reject(
+        &self,
+        event_id: &EventId,
+        note: &str,
+    ) -> Result<bool, DatabaseError> {
+        let done = sqlx::query(
+            "update quarantine set resolved_at = now(), action = 'reject', note = $2
+             where event_id = $1 and resolved_at is null",
+        )
+        .bind(event_id.as_str())
+        .bind(note)
+        .execute(&self.engine)
+        .await
+        .doing("reject an event in quarantine")?;
+        Ok(done.rows_affected() == 1)
+    }
+}
+
+/// Puts events aside, and takes their ids.
+pub(super) async fn quarantine_insert(
+    conn: &mut PgConnection,
+    aside: &[&IdentifiedEvent],
+    now: DateTime<Utc>,
+    skew_max: Option<Span>,
+) -> Result<(), DatabaseError> {
+    let Some(skew_max) = skew_max.filter(|_| !aside.is_empty()) else { return Ok(()) };
+    let reason = format!(
+        "its event_time was more than {skew_max} ahead of the service's clock, {}",
+        crate::domain::EventTime::from_utc(now)
+    );
+    let hashes: Vec<&[u8]> = aside.iter().map(|one| one.content_hash.0.as_slice()).collect();
+    let insert = sqlx::query(
+        "insert into quarantine (received_at, reason, content_hash, event_id, order_id, status, amount,
+             currency, event_time, store_id, till_id, customer_id, item_count, attributes)
+         select $1, $2, * from unnest($3::bytea[], $4::text[], $5::text[], $6::text[], $7::numeric[],
+             $8::text[], $9::timestamptz[], $10::text[], $11::text[], $12::text[], $13::bigint[],
+             $14::jsonb[])",
+    )
+    .bind(now)
+    .bind(reason)
+    .bind(hashes.clone());
+    let events: Vec<&Event> = aside.iter().map(|identified| &identified.event).collect();
+    bind_events(insert, &events).execute(&mut *conn).await.doing("put events in quarantine")?;
+    sqlx::query(
+        "insert into event_keys (event_id, content_hash, seq)
+         select event_id, content_hash, null
+         from unnest($1::text[], $2::bytea[]) as aside (event_id, content_hash)",
+    )
+    .bind(events.iter().map(|event| event.event_id.as_str()).collect::<Vec<_>>())
+    .bind(hashes)
+    .execute(conn)
+    .await
+    .doing("take the ids of events in quarantine")?;
+    Ok(())
+}
+
+/// The events that `requests` want to release, as far as they wait in quarantine.
+pub(super) async fn quarantined_for_release(
+    conn: &mut PgConnection,
+    requests: &[AppendRequest],
+) -> Result<Vec<Quarantined>, DatabaseError> {
+    let ids: Vec<&str> = requests
+        .iter()
+        .filter_map(|request| match request {
+            AppendRequest::Release(release) => Some(release.event_id.as_str()),
+            AppendRequest::Events { .. } | AppendRequest::Heartbeat(_) => None,
+        })
+        .collect();
+    if ids.is_empty() {
+        return Ok(Vec::new());
+    }
+    let mut select = QueryBuilder::<Postgres>::new(SELECT);
+    select.push("resolved_at is null and event_id = any(").push_bind(ids).push(") for update");
+    let rows: Vec<QuarantineColumns> =
+        select.build_query_as().fetch_all(conn).await.doing("read what is to be released")?;
+    rows.into_iter().map(QuarantineColumns::read).collect()
+}
+
+/// Appends released events to the log, each at the time it counts at.
+pub(super) async fn quarantine_release(
+    conn: &mut PgConnection,
+    releases: &[(&Release, &Quarantined)],
+    seqs: &[Seq],
+) -> Result<(), DatabaseError> {
+    for ((release, _), seq) in releases.iter().zip(seqs) {
+        sqlx::query(
+            "with released as (
+                 update quarantine set resolved_at = now(), action = 'release', note = $3, released_seq = $2
+                 where event_id = $1 returning *
+             ), known as (
+                 update event_keys set seq = $2 where event_id = $1
+             )
+             insert into raw_events (seq, received_at, event_id, order_id, status, amount, currency,
+                 event_time, store_id, till_id, customer_id, item_count, attributes)
+             select $2, clock_timestamp(), event_id, order_id, status, amount, currency,
+                 coalesce($4, event_time), store_id, till_id, customer_id, item_count, attributes
+             from released",
+        )
+        .bind(release.event_id.as_str())
+        .bind(seq.get())
+        .bind(&release.note)
+        .bind(release.event_time.map(crate::domain::EventTime::to_utc))
+        .execute(&mut *conn)
+        .await
+        .doing("release an event from quarantine")?;
+    }
+    Ok(())
+}
