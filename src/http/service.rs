@@ -1,6 +1,5 @@
 //! The service itself: alive, ready, which version, which limits, how to be talked to.
 
-use axum::Json;
 use axum::extract::{FromRequestParts, Path, State};
 use axum::http::header;
 use axum::http::request::Parts;
@@ -8,6 +7,7 @@ use axum::response::{IntoResponse as _, Response};
 use serde::Serialize;
 use utoipa::ToSchema;
 
+use super::json::Json;
 use super::params::NoParams;
 use super::problem::Problem;
 use super::problem_docs::{ListProblems, NamedProblemProblems, ReadyProblems};
@@ -71,7 +71,7 @@ pub(super) async fn limits(State(app): State<App>, _: NoParams) -> Json<Limits> 
             example = json!({ "openapi": "3.1.0", "info": { "title": "Tillmark" } })),
         ListProblems))]
 pub(super) async fn openapi_document(_: NoParams) -> Response {
-    ([(header::CONTENT_TYPE, "application/json")], openapi_json()).into_response()
+    ([(header::CONTENT_TYPE, "application/json")], openapi_json() + "\n").into_response()
 }
 
 /// Explain a kind of problem.
