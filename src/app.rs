@@ -192,6 +192,8 @@ fn http_settings(limits: &LimitSettings, shop: &ShopSettings) -> HttpSettings {
         body_bytes_max: size(limits.body_bytes_max),
         events_max: size(limits.request_events_max),
         event_bytes_max: size(limits.event_bytes_max),
+        queue_events_max: limits.queue_events_max,
+        queue_bytes_max: limits.queue_bytes_max,
         header_timeout: limits.header_timeout,
         body_timeout: limits.body_timeout,
         request_timeout: limits.request_timeout,

@@ -127,6 +127,10 @@ pub(super) struct Limits {
     body_bytes_max: usize,
     /// The longest event, in bytes of its JSON text.
     event_bytes_max: usize,
+    /// The most events waiting to be stored, over all requests.
+    queue_events_max: u32,
+    /// The most bytes of bodies waiting to be stored, over all requests.
+    queue_bytes_max: u32,
     /// The most entries of one page of a list.
     list_limit_max: u32,
     /// The most connections at a time.
@@ -145,6 +149,8 @@ impl From<HttpSettings> for Limits {
             request_events_max: settings.events_max,
             body_bytes_max: settings.body_bytes_max,
             event_bytes_max: settings.event_bytes_max,
+            queue_events_max: settings.queue_events_max,
+            queue_bytes_max: settings.queue_bytes_max,
             list_limit_max: settings.list_limit_max,
             connections_max: settings.connections_max,
             header_timeout: settings.header_timeout.to_string(),
