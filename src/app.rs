@@ -27,7 +27,8 @@ const COMMIT_EVENTS_MAX: usize = 10_000;
 const DRAIN_SECONDS_MAX: i64 = 20;
 const WRITER_STOP_MAX: Duration = Duration::from_secs(3);
 const PIPELINE_STOP_MAX: Duration = Duration::from_secs(3);
-const CLOSE_MAX: Duration = Duration::from_secs(2);
+/// How long what is left may take to end.
+pub(crate) const CLOSE_MAX: Duration = Duration::from_secs(2);
 
 /// Why the service did not start, or did not end as it should.
 #[derive(Debug, thiserror::Error)]
@@ -235,7 +236,7 @@ fn say_hello(address: SocketAddr, private_data: Option<PathBuf>) {
 }
 
 /// Comes back on SIGTERM or SIGINT (Ctrl-C).
-fn asked_to_end() -> Result<impl Future<Output = ()> + Send, StartError> {
+pub(crate) fn asked_to_end() -> Result<impl Future<Output = ()> + Send, StartError> {
     use tokio::signal::unix::{SignalKind, signal};
     let catch = |kind| {
         signal(kind).map_err(|source| StartError::System { doing: "listen for signals", source })

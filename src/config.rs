@@ -4,10 +4,10 @@
 
 use std::ffi::OsString;
 use std::net::SocketAddr;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use clap::error::{ContextKind, ContextValue, ErrorKind};
-use clap::{Args, CommandFactory, Parser, Subcommand};
+use clap::{Args, CommandFactory, FromArgMatches, Parser, Subcommand};
 
 use crate::domain::{Currency, Span};
 use crate::embedded::EmbeddedSettings;
@@ -55,13 +55,15 @@ pub struct ServeSettings {
 }
 
 impl ServeSettings {
-    /// The settings of a service that nobody configured.
+    /// The settings of a service that nobody configured, whatever the environment says.
     ///
-    /// # Errors
-    /// The text of a wrong setting in the environment.
-    pub fn defaults() -> Result<Self, String> {
-        let line = CommandLine::try_parse_from(["tillmark"]);
-        line.map(|line| line.serve).map_err(|error| explain(&error))
+    /// # Panics
+    /// Never: every setting of a service has a default.
+    pub fn defaults() -> Self {
+        let command = CommandLine::command().mut_args(|argument| argument.env(None::<&str>));
+        let matches = command.try_get_matches_from(["tillmark"]);
+        let line = matches.and_then(|matches| CommandLine::from_arg_matches(&matches));
+        line.expect("every setting of a service has a default").serve
     }
 }
 
@@ -172,11 +174,15 @@ pub struct DemoSettings {
 }
 
 impl DemoSettings {
-    /// The settings of a scratch Postgres in a folder of its own.
-    pub fn embedded(&self) -> EmbeddedSettings {
-        let folder = format!("tillmark-demo-{}", std::process::id());
+    /// Where the folder of the scratch Postgres is made.
+    pub fn scratch_parent(&self) -> PathBuf {
+        std::env::temp_dir()
+    }
+
+    /// The settings of a scratch Postgres in `folder`.
+    pub fn embedded(&self, folder: &Path) -> EmbeddedSettings {
         EmbeddedSettings {
-            data_dir: Some(std::env::temp_dir().join(folder)),
+            data_dir: Some(folder.to_owned()),
             pg_bin_dir: self.pg_bin_dir.clone(),
             search_path: self.search_path.clone(),
         }

@@ -11,6 +11,7 @@
 mod support;
 
 mod crash;
+mod demo;
 mod disconnect;
 mod posting;
 mod private_postgres;
