@@ -33,17 +33,25 @@ pub(crate) const CLOSE_MAX: Duration = Duration::from_secs(2);
 /// Why the service did not start, or did not end as it should.
 #[derive(Debug, thiserror::Error)]
 pub enum StartError {
-    /// A setting cannot be used.
-    #[error("{variable} cannot be used")]
-    Setting {
-        /// The setting's environment variable.
-        variable: &'static str,
+    /// Another program listens there already.
+    #[error(
+        "{address} is taken by another program; choose another with TILLMARK_LISTEN or --listen"
+    )]
+    AddressTaken {
+        /// The address and port.
+        address: SocketAddr,
+    },
+    /// The system does not let us listen there.
+    #[error("TILLMARK_LISTEN is {address}, which cannot be listened on")]
+    Listen {
+        /// The address and port.
+        address: SocketAddr,
         /// Why.
         #[source]
-        source: Box<dyn std::error::Error + Send + Sync>,
+        source: io::Error,
     },
     /// The private Postgres did not start or stop.
-    #[error("the private Postgres failed")]
+    #[error(transparent)]
     Embedded(#[from] EmbeddedError),
     /// The database cannot be used.
     #[error("the database cannot be used")]
@@ -62,7 +70,13 @@ pub enum StartError {
 impl StartError {
     /// Whether a setting is to blame, rather than the database or the system.
     pub const fn is_setting(&self) -> bool {
-        matches!(self, Self::Setting { .. })
+        match self {
+            Self::AddressTaken { .. }
+            | Self::Listen { .. }
+            | Self::Database(DatabaseError::Address(_)) => true,
+            Self::Embedded(error) => error.is_setting(),
+            Self::Database(_) | Self::System { .. } => false,
+        }
     }
 }
 
@@ -77,8 +91,8 @@ pub fn serve(settings: &ServeSettings) -> Result<(), StartError> {
         source,
     })?;
     let listener = runtime.block_on(listen(settings.listen.listen))?;
-    let (private, url) = match &settings.database.database_url {
-        Some(url) => (None, url.clone()),
+    let (private, url) = match settings.database.url() {
+        Some(url) => (None, url.to_owned()),
         None => {
             let private = EmbeddedPostgres::start(&settings.database.embedded())?;
             let url = private.url().to_owned();
@@ -95,9 +109,9 @@ pub fn serve(settings: &ServeSettings) -> Result<(), StartError> {
 }
 
 async fn listen(address: SocketAddr) -> Result<TcpListener, StartError> {
-    TcpListener::bind(address).await.map_err(|source| StartError::Setting {
-        variable: "TILLMARK_LISTEN",
-        source: source.into(),
+    TcpListener::bind(address).await.map_err(|source| match source.kind() {
+        io::ErrorKind::AddrInUse => StartError::AddressTaken { address },
+        _ => StartError::Listen { address, source },
     })
 }
 
@@ -134,13 +148,7 @@ impl Service {
     pub async fn start(url: &str, settings: &ServeSettings) -> Result<Self, StartError> {
         let (limits, shop) = (&settings.limits, &settings.shop);
         let wait_max = settings.database.database_wait;
-        let database =
-            Database::start(url, POOL_SIZES, wait_max).await.map_err(|error| match error {
-                DatabaseError::Address(_) => {
-                    StartError::Setting { variable: "DATABASE_URL", source: error.into() }
-                }
-                error => StartError::Database(error),
-            })?;
+        let database = Database::start(url, POOL_SIZES, wait_max).await?;
         database.queries_create_first(&first_queries(shop)).await?;
         let head = watch::Sender::new(Seq::START);
         let pipeline = Pipeline::start(database.clone(), head.clone()).await?;

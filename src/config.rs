@@ -83,7 +83,7 @@ pub struct ListenSettings {
 pub struct DatabaseSettings {
     /// Postgres 15 or newer; unset: a private Postgres, started and stopped with the service.
     #[arg(long, env = "DATABASE_URL", hide_env_values = true)]
-    pub database_url: Option<String>,
+    database_url: Option<String>,
     /// Where the private Postgres keeps its data; `./tillmark-data` unless set, as root
     /// `/var/lib/tillmark`.
     #[arg(long, env = "TILLMARK_DATA_DIR")]
@@ -99,6 +99,11 @@ pub struct DatabaseSettings {
 }
 
 impl DatabaseSettings {
+    /// The address of the database, if there is one of its own; an empty one counts as unset.
+    pub fn url(&self) -> Option<&str> {
+        self.database_url.as_deref().filter(|url| !url.is_empty())
+    }
+
     /// The settings of the private Postgres.
     pub fn embedded(&self) -> EmbeddedSettings {
         EmbeddedSettings {

@@ -19,4 +19,5 @@ mod queries;
 mod reading;
 mod reconciliation;
 mod replicas;
+mod starting;
 mod worked_example;
