@@ -27,22 +27,31 @@ const COMMIT_EVENTS_MAX: usize = 10_000;
 const DRAIN_SECONDS_MAX: i64 = 20;
 const WRITER_STOP_MAX: Duration = Duration::from_secs(3);
 const PIPELINE_STOP_MAX: Duration = Duration::from_secs(3);
-const CLOSE_MAX: Duration = Duration::from_secs(2);
+/// How long what is left may take to end.
+pub(crate) const CLOSE_MAX: Duration = Duration::from_secs(2);
 
 /// Why the service did not start, or did not end as it should.
 #[derive(Debug, thiserror::Error)]
 pub enum StartError {
-    /// A setting cannot be used.
-    #[error("{variable} cannot be used")]
-    Setting {
-        /// The setting's environment variable.
-        variable: &'static str,
+    /// Another program listens there already.
+    #[error(
+        "{address} is taken by another program; choose another with TILLMARK_LISTEN or --listen"
+    )]
+    AddressTaken {
+        /// The address and port.
+        address: SocketAddr,
+    },
+    /// The system does not let us listen there.
+    #[error("TILLMARK_LISTEN is {address}, which cannot be listened on")]
+    Listen {
+        /// The address and port.
+        address: SocketAddr,
         /// Why.
         #[source]
-        source: Box<dyn std::error::Error + Send + Sync>,
+        source: io::Error,
     },
     /// The private Postgres did not start or stop.
-    #[error("the private Postgres failed")]
+    #[error(transparent)]
     Embedded(#[from] EmbeddedError),
     /// The database cannot be used.
     #[error("the database cannot be used")]
@@ -61,7 +70,13 @@ pub enum StartError {
 impl StartError {
     /// Whether a setting is to blame, rather than the database or the system.
     pub const fn is_setting(&self) -> bool {
-        matches!(self, Self::Setting { .. })
+        match self {
+            Self::AddressTaken { .. }
+            | Self::Listen { .. }
+            | Self::Database(DatabaseError::Address(_)) => true,
+            Self::Embedded(error) => error.is_setting(),
+            Self::Database(_) | Self::System { .. } => false,
+        }
     }
 }
 
@@ -76,8 +91,8 @@ pub fn serve(settings: &ServeSettings) -> Result<(), StartError> {
         source,
     })?;
     let listener = runtime.block_on(listen(settings.listen.listen))?;
-    let (private, url) = match &settings.database.database_url {
-        Some(url) => (None, url.clone()),
+    let (private, url) = match settings.database.url() {
+        Some(url) => (None, url.to_owned()),
         None => {
             let private = EmbeddedPostgres::start(&settings.database.embedded())?;
             let url = private.url().to_owned();
@@ -94,9 +109,9 @@ pub fn serve(settings: &ServeSettings) -> Result<(), StartError> {
 }
 
 async fn listen(address: SocketAddr) -> Result<TcpListener, StartError> {
-    TcpListener::bind(address).await.map_err(|source| StartError::Setting {
-        variable: "TILLMARK_LISTEN",
-        source: source.into(),
+    TcpListener::bind(address).await.map_err(|source| match source.kind() {
+        io::ErrorKind::AddrInUse => StartError::AddressTaken { address },
+        _ => StartError::Listen { address, source },
     })
 }
 
@@ -133,13 +148,7 @@ impl Service {
     pub async fn start(url: &str, settings: &ServeSettings) -> Result<Self, StartError> {
         let (limits, shop) = (&settings.limits, &settings.shop);
         let wait_max = settings.database.database_wait;
-        let database =
-            Database::start(url, POOL_SIZES, wait_max).await.map_err(|error| match error {
-                DatabaseError::Address(_) => {
-                    StartError::Setting { variable: "DATABASE_URL", source: error.into() }
-                }
-                error => StartError::Database(error),
-            })?;
+        let database = Database::start(url, POOL_SIZES, wait_max).await?;
         database.queries_create_first(&first_queries(shop)).await?;
         let head = watch::Sender::new(Seq::START);
         let pipeline = Pipeline::start(database.clone(), head.clone()).await?;
@@ -193,6 +202,8 @@ fn http_settings(limits: &LimitSettings, shop: &ShopSettings) -> HttpSettings {
         body_bytes_max: size(limits.body_bytes_max),
         events_max: size(limits.request_events_max),
         event_bytes_max: size(limits.event_bytes_max),
+        queue_events_max: limits.queue_events_max,
+        queue_bytes_max: limits.queue_bytes_max,
         header_timeout: limits.header_timeout,
         body_timeout: limits.body_timeout,
         request_timeout: limits.request_timeout,
@@ -236,7 +247,7 @@ fn say_hello(address: SocketAddr, private_data: Option<PathBuf>) {
 }
 
 /// Comes back on SIGTERM or SIGINT (Ctrl-C).
-fn asked_to_end() -> Result<impl Future<Output = ()> + Send, StartError> {
+pub(crate) fn asked_to_end() -> Result<impl Future<Output = ()> + Send, StartError> {
     use tokio::signal::unix::{SignalKind, signal};
     let catch = |kind| {
         signal(kind).map_err(|source| StartError::System { doing: "listen for signals", source })

@@ -4,11 +4,11 @@
 
 use std::ffi::OsString;
 use std::net::SocketAddr;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::str::FromStr;
 
 use clap::error::{ContextKind, ContextValue, ErrorKind};
-use clap::{Args, CommandFactory, Parser, Subcommand};
+use clap::{Args, CommandFactory, FromArgMatches, Parser, Subcommand};
 
 use crate::domain::{Currency, InvalidSpan, Span};
 use crate::embedded::EmbeddedSettings;
@@ -56,13 +56,15 @@ pub struct ServeSettings {
 }
 
 impl ServeSettings {
-    /// The settings of a service that nobody configured.
+    /// The settings of a service that nobody configured, whatever the environment says.
     ///
-    /// # Errors
-    /// The text of a wrong setting in the environment.
-    pub fn defaults() -> Result<Self, String> {
-        let line = CommandLine::try_parse_from(["tillmark"]);
-        line.map(|line| line.serve).map_err(|error| explain(&error))
+    /// # Panics
+    /// Never: every setting of a service has a default.
+    pub fn defaults() -> Self {
+        let command = CommandLine::command().mut_args(|argument| argument.env(None::<&str>));
+        let matches = command.try_get_matches_from(["tillmark"]);
+        let line = matches.and_then(|matches| CommandLine::from_arg_matches(&matches));
+        line.expect("every setting of a service has a default").serve
     }
 }
 
@@ -82,7 +84,7 @@ pub struct ListenSettings {
 pub struct DatabaseSettings {
     /// Postgres 15 or newer; unset: a private Postgres, started and stopped with the service.
     #[arg(long, env = "DATABASE_URL", hide_env_values = true)]
-    pub database_url: Option<String>,
+    database_url: Option<String>,
     /// Where the private Postgres keeps its data; `./tillmark-data` unless set, as root
     /// `/var/lib/tillmark`.
     #[arg(long, env = "TILLMARK_DATA_DIR")]
@@ -98,6 +100,11 @@ pub struct DatabaseSettings {
 }
 
 impl DatabaseSettings {
+    /// The address of the database, if there is one of its own; an empty one counts as unset.
+    pub fn url(&self) -> Option<&str> {
+        self.database_url.as_deref().filter(|url| !url.is_empty())
+    }
+
     /// The settings of the private Postgres.
     pub fn embedded(&self) -> EmbeddedSettings {
         EmbeddedSettings {
@@ -189,11 +196,15 @@ pub struct DemoSettings {
 }
 
 impl DemoSettings {
-    /// The settings of a scratch Postgres in a folder of its own.
-    pub fn embedded(&self) -> EmbeddedSettings {
-        let folder = format!("tillmark-demo-{}", std::process::id());
+    /// Where the folder of the scratch Postgres is made.
+    pub fn scratch_parent(&self) -> PathBuf {
+        std::env::temp_dir()
+    }
+
+    /// The settings of a scratch Postgres in `folder`.
+    pub fn embedded(&self, folder: &Path) -> EmbeddedSettings {
         EmbeddedSettings {
-            data_dir: Some(std::env::temp_dir().join(folder)),
+            data_dir: Some(folder.to_owned()),
             pg_bin_dir: self.pg_bin_dir.clone(),
             search_path: self.search_path.clone(),
         }

@@ -1,9 +1,14 @@
 //! `tillmark demo`: the worked example of the event-time rules, played against a scratch database
 //! over the service's own API, each step with what it shows and why.
 
+use std::fs::{self, DirBuilder};
+use std::io::ErrorKind;
+use std::os::unix::fs::DirBuilderExt as _;
+use std::path::{Path, PathBuf};
+
 use serde_json::{Value, json};
 
-use crate::app::{Service, StartError};
+use crate::app::{CLOSE_MAX, Service, StartError, asked_to_end};
 use crate::config::{DemoSettings, ServeSettings};
 use crate::embedded::EmbeddedPostgres;
 use crate::http::LocalClient;
@@ -46,29 +51,67 @@ const POSTS: [Post; 3] = [
     ),
 ];
 
-/// Plays the worked example and prints it.
+/// Plays the worked example and prints it, until it is over or asked to end. Leaves no files either way.
 ///
 /// # Errors
 /// [`StartError`] when the scratch database cannot be started.
 pub fn play(settings: &DemoSettings) -> Result<(), StartError> {
-    let service_settings = ServeSettings::defaults().map_err(|text| StartError::Setting {
-        variable: "A setting in the environment",
-        source: text.into(),
-    })?;
-    let scratch = EmbeddedPostgres::start(&settings.embedded())?;
-    let folder = scratch.data_dir().to_owned();
     let runtime = tokio::runtime::Runtime::new()
         .map_err(|source| StartError::System { doing: "start the threads of the demo", source })?;
+    let ask_to_end = {
+        let _inside = runtime.enter();
+        asked_to_end()?
+    };
+    let folder = ScratchFolder::make(&settings.scratch_parent())?;
+    let scratch = EmbeddedPostgres::start(&settings.embedded(&folder.0))?;
     let played = runtime.block_on(async {
-        let service = Service::start(scratch.url(), &service_settings).await?;
-        tell(&service.local_client()).await;
-        service.end().await;
-        Ok::<(), StartError>(())
+        tokio::select! {
+            played = play_on(scratch.url()) => played,
+            () = ask_to_end => Ok(()),
+        }
     });
+    runtime.shutdown_timeout(CLOSE_MAX);
     scratch.stop()?;
-    std::fs::remove_dir_all(folder)
-        .map_err(|source| StartError::System { doing: "remove the scratch database", source })?;
     played
+}
+
+async fn play_on(url: &str) -> Result<(), StartError> {
+    let service = Service::start(url, &ServeSettings::defaults()).await?;
+    tell(&service.local_client()).await;
+    service.end().await;
+    Ok(())
+}
+
+/// The folder of the scratch database; removed on drop.
+#[derive(Debug)]
+struct ScratchFolder(PathBuf);
+
+impl ScratchFolder {
+    /// Makes a folder that nobody had before.
+    fn make(parent: &Path) -> Result<Self, StartError> {
+        let name = format!("tillmark-demo-{}", std::process::id());
+        let mut number = 0_u32;
+        loop {
+            let path = parent.join(format!("{name}-{number}"));
+            match DirBuilder::new().mode(0o700).create(&path) {
+                Ok(()) => return Ok(Self(path)),
+                // An earlier process with the same number was killed.
+                Err(error) if error.kind() == ErrorKind::AlreadyExists => number += 1,
+                Err(source) => {
+                    let doing = "make a folder for the scratch database";
+                    return Err(StartError::System { doing, source });
+                }
+            }
+        }
+    }
+}
+
+impl Drop for ScratchFolder {
+    fn drop(&mut self) {
+        if let Err(error) = fs::remove_dir_all(&self.0) {
+            eprintln!("tillmark: could not remove {}: {error}", self.0.display());
+        }
+    }
 }
 
 async fn tell(client: &LocalClient) {

@@ -35,8 +35,17 @@ fn main() -> ExitCode {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
             let setting = error.is_setting();
-            eprintln!("tillmark: {:#}", anyhow::Error::from(error));
+            eprintln!("tillmark: {}", in_one_line(&anyhow::Error::from(error)));
             ExitCode::from(if setting { EXIT_USAGE } else { EXIT_UNAVAILABLE })
         }
     }
+}
+
+/// The error and its causes, without a cause that the text before it repeats, as sqlx does.
+fn in_one_line(error: &anyhow::Error) -> String {
+    error.chain().map(ToString::to_string).fold(String::new(), |line, cause| match line {
+        line if line.is_empty() => cause,
+        line if line.ends_with(&cause) => line,
+        line => format!("{line}: {cause}"),
+    })
 }

@@ -1,8 +1,10 @@
 //! Logs: once per fact, readable alone, searchable by field.
 
+use std::io::IsTerminal as _;
 use std::str::FromStr;
 
 use tracing_subscriber::EnvFilter;
+use tracing_subscriber::filter::LevelFilter;
 
 /// Which log lines are written: a tracing filter such as `info` or `tillmark::pipeline=debug`.
 #[derive(Debug, Clone)]
@@ -13,6 +15,17 @@ impl FromStr for LogFilter {
 
     fn from_str(text: &str) -> Result<Self, Self::Err> {
         EnvFilter::try_new(text).map(|_| Self(text.to_owned()))
+    }
+}
+
+impl LogFilter {
+    /// The filter, and no notices of Postgres ("relation already exists, skipping") unless it names them.
+    fn directives(&self) -> EnvFilter {
+        let filter = EnvFilter::new(&self.0);
+        if filter.max_level_hint().is_some_and(|level| level < LevelFilter::INFO) {
+            return filter;
+        }
+        EnvFilter::new(format!("sqlx::postgres::notice=warn,{}", self.0))
     }
 }
 
@@ -46,12 +59,34 @@ impl FromStr for LogFormat {
 ///
 /// A second start in one process is ignored: the first one's settings stay.
 pub fn start(filter: &LogFilter, format: LogFormat) {
-    let lines = tracing_subscriber::fmt()
-        .with_env_filter(EnvFilter::new(&filter.0))
-        .with_writer(std::io::stderr);
+    let lines =
+        tracing_subscriber::fmt().with_env_filter(filter.directives()).with_writer(std::io::stderr);
+    // On a terminal the default stands: colours, unless NO_COLOR is set.
+    let lines = if std::io::stderr().is_terminal() { lines } else { lines.with_ansi(false) };
     let started = match format {
         LogFormat::Text => lines.with_target(false).try_init(),
         LogFormat::Json => lines.json().flatten_event(true).try_init(),
     };
     drop(started);
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn notices_of_postgres_are_written_only_when_they_are_asked_for() {
+        for (filter, notices) in [
+            ("info", Some("sqlx::postgres::notice=warn")),
+            ("tillmark=debug", Some("sqlx::postgres::notice=warn")),
+            ("warn,sqlx::postgres::notice=info", Some("sqlx::postgres::notice=info")),
+            ("off", None),
+            ("error", None),
+        ] {
+            let directives =
+                filter.parse::<LogFilter>().expect("a filter").directives().to_string();
+            let found = directives.split(',').find(|directive| directive.contains("notice"));
+            assert_eq!(found, notices, "{filter}");
+        }
+    }
 }

@@ -32,19 +32,20 @@ pub(super) struct DataFolder {
 impl DataFolder {
     /// Makes the folder if need be, checks that it is ours, and locks it.
     pub(super) fn open(path: &Path, owner: &Owner) -> Result<Self, EmbeddedError> {
-        let path = std::path::absolute(path).map_err(EmbeddedError::io("resolve", path))?;
+        let path = std::path::absolute(path).map_err(EmbeddedError::unusable("resolve", path))?;
         owner.require_reachable(&path)?;
         if let Some(parent) = path.parent() {
-            fs::create_dir_all(parent).map_err(EmbeddedError::io("make the folder", parent))?;
+            fs::create_dir_all(parent)
+                .map_err(EmbeddedError::unusable("make the folder", parent))?;
         }
         match DirBuilder::new().mode(0o700).create(&path) {
             Err(error) if error.kind() != ErrorKind::AlreadyExists => {
-                return Err(EmbeddedError::io("make the folder", &path)(error));
+                return Err(EmbeddedError::unusable("make the folder", &path)(error));
             }
             _ => {}
         }
         // Again, without symbolic links and with the parents that were just made.
-        let path = path.canonicalize().map_err(EmbeddedError::io("resolve", &path))?;
+        let path = path.canonicalize().map_err(EmbeddedError::unusable("resolve", &path))?;
         owner.require_reachable(&path)?;
         take_over(&path, owner)?;
         let lock = lock(&path, owner)?;
@@ -118,7 +119,7 @@ impl DataFolder {
 
 /// Refuses a folder that holds something else or belongs to someone else; hands an empty one to `owner`.
 fn take_over(path: &Path, owner: &Owner) -> Result<(), EmbeddedError> {
-    let lists = EmbeddedError::io("list", path);
+    let lists = EmbeddedError::unusable("list", path);
     let entries: Result<Vec<_>, io::Error> = match fs::read_dir(path) {
         Ok(entries) => entries.map(|entry| entry.map(|entry| entry.file_name())).collect(),
         // Not ours, then: the owner check below says so better.
@@ -134,7 +135,7 @@ fn take_over(path: &Path, owner: &Owner) -> Result<(), EmbeddedError> {
     if empty {
         owner.give(path)?;
     }
-    let actual = path.metadata().map_err(EmbeddedError::io("look at", path))?.uid();
+    let actual = path.metadata().map_err(EmbeddedError::unusable("look at", path))?.uid();
     if actual != owner.uid() {
         return Err(EmbeddedError::ForeignOwner {
             data_dir: path.to_owned(),
@@ -143,15 +144,15 @@ fn take_over(path: &Path, owner: &Owner) -> Result<(), EmbeddedError> {
         });
     }
     fs::set_permissions(path, Permissions::from_mode(0o700))
-        .map_err(EmbeddedError::io("close to others", path))
+        .map_err(EmbeddedError::unusable("close to others", path))
 }
 
 fn lock(folder: &Path, owner: &Owner) -> Result<File, EmbeddedError> {
     let path = folder.join("tillmark.lock");
     let mut options = OpenOptions::new();
     options.read(true).write(true).create(true).truncate(false);
-    let mut file =
-        open_without_following(&mut options, &path).map_err(EmbeddedError::io("open", &path))?;
+    let mut file = open_without_following(&mut options, &path)
+        .map_err(EmbeddedError::unusable("open", &path))?;
     match file.try_lock() {
         Ok(()) => {}
         Err(TryLockError::WouldBlock) => {

@@ -76,6 +76,17 @@ pub enum EmbeddedError {
         /// The user of the server, with its id.
         expected: String,
     },
+    /// The folder cannot be made, or not be made ours.
+    #[error("TILLMARK_DATA_DIR cannot be used: could not {doing} {}", path.display())]
+    UnusableFolder {
+        /// What was being tried.
+        doing: &'static str,
+        /// On what.
+        path: PathBuf,
+        /// The system's answer.
+        #[source]
+        source: io::Error,
+    },
     /// A folder on the way cannot be entered by the user of the server.
     #[error(
         "{} cannot be used: the user {user}, under which Postgres runs, may not enter {}; choose a folder elsewhere \
@@ -177,5 +188,23 @@ impl EmbeddedError {
     pub(super) fn io(doing: &'static str, path: &Path) -> impl FnOnce(io::Error) -> Self {
         let path = path.to_owned();
         move |source| Self::Io { doing, path, source }
+    }
+
+    /// The same where another data folder would help.
+    pub(super) fn unusable(doing: &'static str, path: &Path) -> impl FnOnce(io::Error) -> Self {
+        let path = path.to_owned();
+        move |source| Self::UnusableFolder { doing, path, source }
+    }
+
+    /// Whether `PG_BIN_DIR` or `TILLMARK_DATA_DIR` is to blame; the text names it.
+    pub const fn is_setting(&self) -> bool {
+        matches!(
+            self,
+            Self::NotPrograms { .. }
+                | Self::ForeignFolder { .. }
+                | Self::ForeignOwner { .. }
+                | Self::UnusableFolder { .. }
+                | Self::Unreachable { .. }
+        )
     }
 }

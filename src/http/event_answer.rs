@@ -1,12 +1,12 @@
 //! What became of posted events, item by item.
 
-use axum::Json;
 use axum::http::StatusCode;
 use axum::response::{IntoResponse as _, Response};
 use serde::Serialize;
 use serde_json::Value;
 use utoipa::ToSchema;
 
+use super::json::Json;
 use super::problem::{FaultBody, Problem};
 use super::problem_kind::ProblemKind;
 use crate::database::Appended;

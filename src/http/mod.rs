@@ -21,6 +21,7 @@ mod event_body;
 mod events;
 mod examples;
 mod figures;
+mod json;
 mod local;
 mod paging;
 mod params;

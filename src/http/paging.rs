@@ -1,6 +1,5 @@
 //! Lists page by page: opaque cursors and the link to the next page.
 
-use axum::Json;
 use axum::http::{Uri, header};
 use axum::response::{IntoResponse, Response};
 use base64::Engine as _;
@@ -8,6 +7,8 @@ use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 use utoipa::IntoParams;
+
+use super::json::Json;
 
 /// Which page of a list: up to `limit` entries after `after`.
 #[derive(Debug)]

@@ -11,6 +11,7 @@ use serde_json::{Map, Value};
 use tracing::{error, warn};
 use utoipa::ToSchema;
 
+use super::json::json_line;
 use super::problem_kind::ProblemKind;
 use crate::database::DatabaseError;
 use crate::domain::{Fault, InvalidText};
@@ -89,7 +90,7 @@ impl Problem {
             head.headers.insert(header::RETRY_AFTER, u16::from(seconds).into());
         }
         // Plain texts and numbers: writing them cannot fail.
-        let json = serde_json::to_vec(&body).unwrap_or_default();
+        let json = json_line(&body).unwrap_or_default();
         Response::from_parts(head, Body::from(json))
     }
 }

@@ -1,6 +1,5 @@
 //! Queries: created, changed, listed, steered.
 
-use axum::Json;
 use axum::extract::State;
 use axum::http::{StatusCode, header};
 use axum::response::{IntoResponse as _, Response};
@@ -8,6 +7,7 @@ use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
 use super::body::JsonBody;
+use super::json::Json;
 use super::paging::{Page, PageParams};
 use super::params::{NamedQuery, NoParams, Params};
 use super::problem::Problem;

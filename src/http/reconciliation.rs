@@ -1,8 +1,8 @@
 //! The reconciliation: the stream against a recount of the raw log.
 
-use axum::Json;
 use axum::extract::State;
 
+use super::json::Json;
 use super::params::{NamedQuery, Params, Range};
 use super::problem::Problem;
 use super::problem_docs::{ListOfQueryProblems, OptionalQueryProblems};

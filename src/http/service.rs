@@ -1,6 +1,5 @@
 //! The service itself: alive, ready, which version, which limits, how to be talked to.
 
-use axum::Json;
 use axum::extract::{FromRequestParts, Path, State};
 use axum::http::header;
 use axum::http::request::Parts;
@@ -8,6 +7,7 @@ use axum::response::{IntoResponse as _, Response};
 use serde::Serialize;
 use utoipa::ToSchema;
 
+use super::json::Json;
 use super::params::NoParams;
 use super::problem::Problem;
 use super::problem_docs::{ListProblems, NamedProblemProblems, ReadyProblems};
@@ -71,7 +71,7 @@ pub(super) async fn limits(State(app): State<App>, _: NoParams) -> Json<Limits> 
             example = json!({ "openapi": "3.1.0", "info": { "title": "Tillmark" } })),
         ListProblems))]
 pub(super) async fn openapi_document(_: NoParams) -> Response {
-    ([(header::CONTENT_TYPE, "application/json")], openapi_json()).into_response()
+    ([(header::CONTENT_TYPE, "application/json")], openapi_json() + "\n").into_response()
 }
 
 /// Explain a kind of problem.
@@ -127,6 +127,10 @@ pub(super) struct Limits {
     body_bytes_max: usize,
     /// The longest event, in bytes of its JSON text.
     event_bytes_max: usize,
+    /// The most events waiting to be stored, over all requests.
+    queue_events_max: u32,
+    /// The most bytes of bodies waiting to be stored, over all requests.
+    queue_bytes_max: u32,
     /// The most entries of one page of a list.
     list_limit_max: u32,
     /// The most connections at a time.
@@ -145,6 +149,8 @@ impl From<HttpSettings> for Limits {
             request_events_max: settings.events_max,
             body_bytes_max: settings.body_bytes_max,
             event_bytes_max: settings.event_bytes_max,
+            queue_events_max: settings.queue_events_max,
+            queue_bytes_max: settings.queue_bytes_max,
             list_limit_max: settings.list_limit_max,
             connections_max: settings.connections_max,
             header_timeout: settings.header_timeout.to_string(),

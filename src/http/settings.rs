@@ -13,6 +13,10 @@ pub struct HttpSettings {
     pub events_max: usize,
     /// The longest event, in bytes of its JSON text. Default 64 KiB.
     pub event_bytes_max: usize,
+    /// The most events waiting to be stored. Kept by the intake, told by `/v1/limits`. Default 100,000.
+    pub queue_events_max: u32,
+    /// The most bytes of bodies waiting to be stored. Kept by the intake, told by `/v1/limits`. Default 64 MiB.
+    pub queue_bytes_max: u32,
     /// The most entries of one page of a list. Default 1,000.
     pub list_limit_max: u32,
     /// The most connections at a time; others wait to be accepted. Default 4,096.
@@ -36,6 +40,8 @@ impl HttpSettings {
             body_bytes_max: 10 * 1024 * 1024,
             events_max: 10_000,
             event_bytes_max: 64 * 1024,
+            queue_events_max: 100_000,
+            queue_bytes_max: 64 * 1024 * 1024,
             list_limit_max: 1_000,
             connections_max: 4_096,
             header_timeout: seconds(10),

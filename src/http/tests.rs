@@ -14,6 +14,7 @@ use tower::ServiceExt as _;
 use super::HttpSettings;
 use super::body::JsonBody;
 use super::detach::Detached;
+use super::json::Json;
 use super::params::{NamedQuery, NoParams};
 use super::router::guarded;
 use crate::domain::Span;
@@ -31,6 +32,7 @@ fn settings() -> HttpSettings {
 fn service() -> Router {
     let routes = Router::new()
         .route("/plain", get(async |_: NoParams| "fine"))
+        .route("/figures", get(async || Json([1, 2])))
         .route("/panic", get(async || -> &'static str { panic!("a hen in the till") }))
         .route("/slow", get(async || std::future::pending::<&'static str>().await))
         .route("/queries/{name}", get(async |NamedQuery(name): NamedQuery| name.to_string()))
@@ -40,13 +42,17 @@ fn service() -> Router {
     guarded(routes, Detached { work: TaskTracker::new(), request_timeout })
 }
 
-async fn ask(request: Request) -> (StatusCode, HeaderMap, Value) {
+async fn ask_text(request: Request) -> (StatusCode, HeaderMap, String) {
     let response = service().oneshot(request).await.expect("an answer");
     let (head, body) = response.into_parts();
     let bytes = axum::body::to_bytes(body, usize::MAX).await.expect("a body");
-    let text = String::from_utf8(bytes.to_vec()).expect("UTF-8");
+    (head.status, head.headers, String::from_utf8(bytes.to_vec()).expect("UTF-8"))
+}
+
+async fn ask(request: Request) -> (StatusCode, HeaderMap, Value) {
+    let (status, headers, text) = ask_text(request).await;
     let body = serde_json::from_str(&text).unwrap_or(Value::String(text));
-    (head.status, head.headers, body)
+    (status, headers, body)
 }
 
 fn request(method: &str, path: &str, headers: &[(&str, &str)], body: impl Into<Body>) -> Request {
@@ -127,6 +133,18 @@ async fn every_error_is_a_problem_that_says_what_to_do() {
             "{case}: {body}"
         );
     }
+}
+
+#[tokio::test]
+async fn answers_and_problems_end_in_a_newline() {
+    let (_, headers, text) = ask_text(request("GET", "/figures", &[], "")).await;
+    assert_eq!(
+        (&*text, &headers["content-type"]),
+        ("[1,2]\n", &"application/json".parse().expect("a value"))
+    );
+    assert_eq!(headers["content-length"], "6");
+    let (_, _, text) = ask_text(request("GET", "/nowhere", &[], "")).await;
+    assert!(text.ends_with("}\n"), "{text}");
 }
 
 #[tokio::test]

@@ -11,6 +11,7 @@
 mod support;
 
 mod crash;
+mod demo;
 mod disconnect;
 mod posting;
 mod private_postgres;
@@ -18,4 +19,5 @@ mod queries;
 mod reading;
 mod reconciliation;
 mod replicas;
+mod starting;
 mod worked_example;

@@ -1,9 +1,11 @@
 //! The real binary as a process of its own.
 
+use std::fs::OpenOptions;
 use std::process::Stdio;
 use std::time::Duration;
 
 use serde_json::Value;
+use tempfile::NamedTempFile;
 use tokio::io::{AsyncBufReadExt, BufReader};
 use tokio::process::{Child, Command};
 
@@ -15,6 +17,16 @@ pub struct TestService {
     pub client: reqwest::Client,
     process: Child,
     environment: Vec<(String, String)>,
+    log: NamedTempFile,
+}
+
+/// What the service logged is shown when its test fails, and only then.
+impl Drop for TestService {
+    fn drop(&mut self) {
+        if std::thread::panicking() {
+            eprintln!("The service logged:\n{}", read_log(&self.log));
+        }
+    }
 }
 
 impl TestService {
@@ -29,9 +41,10 @@ impl TestService {
             .iter()
             .map(|(name, value)| ((*name).to_owned(), (*value).to_owned()))
             .collect();
-        let (process, base) = spawn(&environment).await;
+        let log = NamedTempFile::new().unwrap();
+        let (process, base) = spawn(&environment, &log).await;
         let client = reqwest::Client::builder().timeout(Duration::from_secs(60)).build().unwrap();
-        let service = Self { base, client, process, environment };
+        let service = Self { base, client, process, environment, log };
         service.wait_until_ready().await;
         service
     }
@@ -55,7 +68,7 @@ impl TestService {
     /// Kills the service at once, as a power cut would, and starts it again.
     pub async fn kill_and_restart(&mut self) {
         self.kill().await;
-        let (process, base) = spawn(&self.environment).await;
+        let (process, base) = spawn(&self.environment, &self.log).await;
         (self.process, self.base) = (process, base);
         self.wait_until_ready().await;
     }
@@ -146,13 +159,14 @@ impl TestService {
 }
 
 /// Starts the binary and reads from its output where it listens.
-async fn spawn(environment: &[(String, String)]) -> (Child, String) {
+async fn spawn(environment: &[(String, String)], log: &NamedTempFile) -> (Child, String) {
     let mut process = Command::new(env!("CARGO_BIN_EXE_tillmark"))
         .arg("serve")
         .env("TILLMARK_LISTEN", "127.0.0.1:0")
         .env("TILLMARK_LOG", "warn")
         .envs(environment.iter().map(|(name, value)| (name, value)))
         .stdout(Stdio::piped())
+        .stderr(OpenOptions::new().append(true).open(log.path()).unwrap())
         .kill_on_drop(true)
         .spawn()
         .unwrap();
@@ -164,5 +178,10 @@ async fn spawn(environment: &[(String, String)]) -> (Child, String) {
             return (process, base);
         }
     }
-    panic!("the service ended with {:?} before it listened", process.wait().await);
+    let status = process.wait().await;
+    panic!("the service ended with {status:?} before it listened:\n{}", read_log(log));
+}
+
+fn read_log(log: &NamedTempFile) -> String {
+    std::fs::read_to_string(log.path()).unwrap_or_default()
 }
