@@ -79,6 +79,28 @@ impl WindowSpec {
         };
         (watermark > Watermark::EPOCH).then_some(boundary)
     }
+
+    /// The windows that hold `time`, the newest first. Of tumbling windows it is one; of sliding
+    /// ones every window that holds it; of sessions the one that an event opens, before any merging.
+    pub fn windows_of(self, time: EventTime) -> impl Iterator<Item = Window> {
+        let (newest, slide) = match self {
+            Self::Tumbling { size, offset } => {
+                let start = time.floor_to(size, offset);
+                (Window { start, end: start.plus(size) }, None)
+            }
+            Self::Sliding { size, slide, offset } => {
+                let start = time.floor_to(slide, offset);
+                (Window { start, end: start.plus(size) }, Some(slide))
+            }
+            Self::Session { gap } => (Window { start: time, end: time.plus(gap) }, None),
+        };
+        std::iter::successors(Some(newest), move |window| {
+            let slide = slide?;
+            let before = Window { start: window.start.minus(slide), end: window.end.minus(slide) };
+            // A bound that cannot move any further would never end.
+            (before.end > time && before.start < window.start).then_some(before)
+        })
+    }
 }
 
 /// What made a window final.
@@ -153,3 +175,7 @@ impl Totals {
         }
     }
 }
+
+#[cfg(test)]
+#[path = "window_tests.rs"]
+mod tests;

@@ -25,7 +25,6 @@ mod rules;
 mod state;
 mod step;
 mod tally;
-mod window;
 
 pub use batch::{Batch, Content, Profile, ProfileId, Record};
 pub use duplicates::Remembered;

@@ -11,7 +11,6 @@ use super::groups::Groups;
 use super::outcome::{Dropped, DroppedReason};
 use super::state::Newest;
 use super::tally::{SessionTally, Tally};
-use super::window::windows_of;
 use super::{Batch, Remembered, Rules, State};
 
 /// What was read from a batch, judged, and not yet merged into the open windows.
@@ -98,7 +97,7 @@ impl Reading {
             self.remembered.push(Remembered { expires_at, key: key.clone() });
         }
         let mut missed_a_window = false;
-        for window in windows_of(rules.window, event.time) {
+        for window in rules.window.windows_of(event.time) {
             if judge.is_late(window.end) {
                 missed_a_window = true;
                 self.drop_from(judge, event, window, DroppedReason::Late);
@@ -118,7 +117,7 @@ impl Reading {
         event: Passing<'_>,
         reason: DroppedReason,
     ) {
-        for window in windows_of(rules.window, event.time) {
+        for window in rules.window.windows_of(event.time) {
             self.drop_from(judge, event, window, reason);
         }
     }

@@ -82,7 +82,7 @@ fn a_window_holds_its_start_but_not_its_end() {
             size: size.parse().expect("a span"),
             offset: offset.parse().expect("a span"),
         };
-        let windows: Vec<Window> = windows_of(spec, time.parse().expect("a time")).collect();
+        let windows: Vec<Window> = spec.windows_of(time.parse().expect("a time")).collect();
         let want = Window {
             start: start.parse().expect("a time"),
             end: end.parse().unwrap_or_else(|_| {
@@ -111,7 +111,7 @@ fn a_sliding_event_belongs_to_every_window_that_holds_it() {
             offset: minutes(offset),
         };
         let time = format!("2026-10-01T{time}").parse().expect("a time");
-        let windows: Vec<Window> = windows_of(spec, time).collect();
+        let windows: Vec<Window> = spec.windows_of(time).collect();
         let shown: Vec<String> =
             windows.iter().map(|window| window.start.to_string()[11..16].to_owned()).collect();
         assert_eq!(shown, starts, "{case}");
@@ -123,6 +123,6 @@ fn a_sliding_event_belongs_to_every_window_that_holds_it() {
 fn an_event_opens_a_session_of_its_own() {
     let time: EventTime = "1969-12-31T23:59:59.999999Z".parse().expect("a time");
     let spec = WindowSpec::Session { gap: "1 second".parse().expect("a span") };
-    let windows: Vec<Window> = windows_of(spec, time).collect();
+    let windows: Vec<Window> = spec.windows_of(time).collect();
     assert_eq!(windows, [Window { start: time, end: EventTime::from_micros(999_999) }]);
 }
