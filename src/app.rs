@@ -171,8 +171,10 @@ impl Service {
         ask_to_end: impl Future<Output = ()> + Send,
     ) {
         self.app.readiness.enter(Phase::Ready);
+        let pipeline = self.pipeline.clone();
         let ask_to_end = async move {
             ask_to_end.await;
+            pipeline.end_runs();
             info!("Asked to end; answering what is under way");
         };
         http::serve(listener, self.app.clone(), ask_to_end).await;

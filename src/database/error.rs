@@ -70,6 +70,17 @@ impl DatabaseError {
         code.starts_with("22") || code.starts_with("23")
     }
 
+    /// Whether something that was read or written may be to blame, so that leaving it out could
+    /// help: data that Postgres cannot take, or that does not read back.
+    pub fn may_blame_a_record(&self) -> bool {
+        let Self::Failed { source: sqlx::Error::Database(error), .. } = self else {
+            return matches!(self, Self::Unreadable { .. });
+        };
+        let code = error.code().unwrap_or_default();
+        // Data exceptions, a broken check, and values beyond a limit of Postgres.
+        code.starts_with("22") || code == "23514" || code.starts_with("54")
+    }
+
     /// The whole chain of causes in one line, for logs and for a query's `error`.
     pub fn chain(&self) -> String {
         let mut text = self.to_string();

@@ -145,6 +145,12 @@ impl Seq {
     pub const fn get(self) -> i64 {
         self.0
     }
+
+    /// The position this many places further on.
+    #[must_use]
+    pub const fn plus(self, places: u32) -> Self {
+        Self(self.0.saturating_add(places as i64))
+    }
 }
 
 impl fmt::Display for Seq {

@@ -1,5 +1,7 @@
 //! One micro-batch: read, step, commit.
 
+use std::panic::{AssertUnwindSafe, catch_unwind};
+
 use tracing::{debug, info};
 
 use crate::clock::Stopwatch;
@@ -15,6 +17,37 @@ pub(super) struct Loaded {
     pub(super) query: StoredQuery,
     rules: Rules,
     state: State,
+    /// Whether the last batch read a record, or failed to.
+    has_read: bool,
+}
+
+/// Why a micro-batch was not committed, or may not have been.
+#[derive(Debug, thiserror::Error)]
+pub(super) enum BatchError {
+    /// Reading or writing failed.
+    #[error(transparent)]
+    Database(#[from] DatabaseError),
+    /// The engine has a fault that this batch shows.
+    #[error("the engine panicked; the log says where")]
+    Panicked,
+}
+
+impl BatchError {
+    /// Whether a record of the batch may be to blame.
+    fn may_blame_a_record(&self) -> bool {
+        match self {
+            Self::Database(error) => error.may_blame_a_record(),
+            Self::Panicked => true,
+        }
+    }
+
+    /// The whole chain of causes in one line.
+    pub(super) fn chain(&self) -> String {
+        match self {
+            Self::Database(error) => error.chain(),
+            Self::Panicked => self.to_string(),
+        }
+    }
 }
 
 /// What one turn of the loop did.
@@ -33,21 +66,31 @@ impl Loaded {
     pub(super) async fn load(database: &Database, name: &QueryName) -> Result<Self, DatabaseError> {
         let (query, state) = database.checkpoint_load(name).await?;
         debug!(query.name = %name, query.position = %query.position, "Loaded a query");
-        Ok(Self { rules: Rules::from(&query.spec), query, state })
+        Ok(Self { rules: Rules::from(&query.spec), query, state, has_read: false })
     }
 
-    /// Runs the next micro-batch, if there is one.
+    /// How many windows are open.
+    pub(super) fn open_windows(&self) -> u64 {
+        self.state.open_windows()
+    }
+
+    /// Runs the next micro-batch of at most `events_max` records, if there is one.
     ///
     /// # Errors
     /// After any error this value is behind or ahead of the database and must be thrown away.
-    pub(super) async fn run_batch(&mut self, database: &Database) -> Result<Ran, DatabaseError> {
+    pub(super) async fn run_batch(
+        &mut self,
+        database: &Database,
+        events_max: u32,
+    ) -> Result<Ran, BatchError> {
         let total = Stopwatch::start();
-        let events_max = self.query.spec.max_events_per_batch;
+        self.has_read = true;
         let batch = database.raw_log_batch(&self.rules, self.query.position, events_max).await?;
         let read_us = total.elapsed_us();
         let position = batch.last_seq().unwrap_or(self.query.position);
         let compute = Stopwatch::start();
-        let outcome = self.step(&batch);
+        self.has_read = !batch.is_empty();
+        let outcome = self.step(&batch)?;
         let compute_us = compute.elapsed_us();
         match outcome {
             None if batch.is_empty() => Ok(Ran::Nothing),
@@ -64,9 +107,17 @@ impl Loaded {
         }
     }
 
-    /// Steps the engine without holding up the other tasks of this thread.
-    fn step(&mut self, batch: &Batch) -> Option<Outcome> {
-        tokio::task::block_in_place(|| engine::step(&self.rules, &mut self.state, batch))
+    /// Steps the engine without holding up the other tasks of this thread. A panic there is a
+    /// failure of this batch, not the end of the runner.
+    fn step(&mut self, batch: &Batch) -> Result<Option<Outcome>, BatchError> {
+        let (rules, state) = (&self.rules, &mut self.state);
+        let step = AssertUnwindSafe(|| engine::step(rules, state, batch));
+        tokio::task::block_in_place(|| catch_unwind(step)).map_err(|_| BatchError::Panicked)
+    }
+
+    /// Whether `error`, which ended the last batch, may be the fault of a record.
+    pub(super) fn blames_a_record(&self, error: &BatchError) -> bool {
+        self.has_read && error.may_blame_a_record()
     }
 
     async fn commit(

@@ -9,7 +9,8 @@ use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 use tracing::{info, warn};
 
-use super::runner::{Command, Memory, Runner};
+use super::memory::Memory;
+use super::runner::{Command, Runner};
 use crate::database::{CommittedProgress, Database, DatabaseError, QueryVersion};
 use crate::domain::{QueryName, Seq};
 
@@ -50,6 +51,7 @@ struct Shared {
     head: watch::Sender<Seq>,
     runners: Mutex<HashMap<QueryName, RunnerHandle>>,
     stop: CancellationToken,
+    end_runs: CancellationToken,
     tasks: TaskTracker,
 }
 
@@ -74,6 +76,7 @@ impl Pipeline {
             head,
             runners: Mutex::default(),
             stop: CancellationToken::new(),
+            end_runs: CancellationToken::new(),
             tasks: TaskTracker::new(),
         };
         let pipeline = Self { shared: Arc::new(shared) };
@@ -146,6 +149,7 @@ impl Pipeline {
             commands: received,
             head: self.shared.head.subscribe(),
             stop: self.shared.stop.clone(),
+            end_runs: self.shared.end_runs.clone(),
             memory: Memory::default(),
         };
         self.shared.tasks.spawn(runner.run());
@@ -168,6 +172,12 @@ impl Pipeline {
                 warn!(error = %error.chain(), "Could not look for what other replicas did");
             }
         }
+    }
+
+    /// Ends runs by request after the batch that each is at, so that nobody waits for them to the end
+    /// while the service stops.
+    pub fn end_runs(&self) {
+        self.shared.end_runs.cancel();
     }
 
     /// Lets every runner finish or give up its batch, for at most `wait_max`.

@@ -12,6 +12,8 @@
 
 mod batch;
 mod handle;
+mod memory;
 mod runner;
+mod suspicion;
 
 pub use handle::{Pipeline, RunError};

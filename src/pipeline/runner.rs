@@ -1,19 +1,15 @@
 //! The long-lived task of one query.
 
-use std::time::Duration;
-
 use tokio::sync::{mpsc, oneshot, watch};
-use tokio::time::{Interval, MissedTickBehavior};
 use tokio_util::sync::CancellationToken;
 use tracing::{info, warn};
 
 use super::RunError;
-use super::batch::{Loaded, Ran};
-use crate::database::{CommittedProgress, Database, DatabaseError};
-use crate::domain::{QueryName, Seq, Trigger};
-
-const BACKOFF_FIRST: Duration = Duration::from_millis(100);
-const BACKOFF_MAX: Duration = Duration::from_secs(5);
+use super::batch::{BatchError, Ran};
+use super::memory::{Due, Memory};
+use super::suspicion::Verdict;
+use crate::database::{CommittedProgress, Database, DatabaseError, Silence, StoredQuery};
+use crate::domain::{QueryName, Seq};
 
 /// What a runner can be asked.
 #[derive(Debug)]
@@ -34,17 +30,8 @@ pub(super) struct Runner {
     pub(super) commands: mpsc::Receiver<Command>,
     pub(super) head: watch::Receiver<Seq>,
     pub(super) stop: CancellationToken,
+    pub(super) end_runs: CancellationToken,
     pub(super) memory: Memory,
-}
-
-/// What the runner holds between two turns.
-#[derive(Debug, Default)]
-pub(super) struct Memory {
-    loaded: Option<Loaded>,
-    ticks: Option<Interval>,
-    failures: u32,
-    /// The query is not in the table any more.
-    gone: bool,
 }
 
 impl Runner {
@@ -63,7 +50,10 @@ impl Runner {
                     }
                     None => break,
                 },
-                () = self.memory.due(&mut self.head) => self.take_turn().await,
+                due = self.memory.due(&mut self.head) => match due {
+                    Due::Turn => self.take_turn().await,
+                    Due::IdleClosing => self.close_if_idle().await,
+                },
             }
         }
     }
@@ -71,17 +61,43 @@ impl Runner {
     /// One turn by the query's own trigger, or reading the query if that is still to be done, so
     /// that its trigger is known. Failures are noted and waited out.
     async fn take_turn(&mut self) {
-        let failures = self.memory.failures;
+        let (failures, suspicion) = (self.memory.failures, &mut self.memory.suspicion);
         let turn = match &mut self.memory.loaded {
-            None => self.memory.load(&self.database, &self.name).await.map(|_| failures),
-            Some(loaded) if self.memory.ticks.is_some() => {
-                run_all(loaded, &self.database).await.map(|()| 0)
+            None => {
+                let loaded = self.memory.load(&self.database, &self.name).await;
+                loaded.map(|_| None).map_err(BatchError::from)
             }
-            Some(loaded) => loaded.run_batch(&self.database).await.map(|_| 0),
+            Some(loaded) => {
+                let events_max = suspicion.records_max(loaded.query.spec.max_events_per_batch);
+                let ran = loaded.run_batch(&self.database, events_max).await;
+                if ran.is_ok() {
+                    suspicion.passed(loaded.query.position);
+                }
+                ran.map(Some)
+            }
         };
         match turn {
-            Ok(failures) => self.memory.failures = failures,
+            Ok(None) => self.memory.failures = failures,
+            Ok(Some(Ran::Nothing)) => {
+                self.memory.failures = 0;
+                self.memory.caught_up();
+            }
+            Ok(Some(Ran::Skipped | Ran::Batch(_))) => self.memory.failures = 0,
             Err(error) => self.note(error).await,
+        }
+    }
+
+    /// Closes windows by the wall clock, if nothing has been received for as long as the query says.
+    async fn close_if_idle(&mut self) {
+        let Some(loaded) = &self.memory.loaded else { return };
+        let Some(timeout) = loaded.query.spec.idle_timeout else { return };
+        match self.database.idle_heartbeat_append(&loaded.query, timeout).await {
+            Ok(Silence::TooShort(wait)) => self.memory.look_for_silence_after(wait),
+            Ok(Silence::Appended(seq)) => {
+                info!(query.name = %self.name, heartbeat.seq = %seq, "Nothing came for {timeout}");
+                self.memory.look_for_silence_after(timeout);
+            }
+            Err(error) => self.note(error.into()).await,
         }
     }
 
@@ -97,11 +113,13 @@ impl Runner {
                 Ok(progress)
             }
             Err(Refused::Paused) => Err(RunError::Paused),
-            Err(Refused::Database(DatabaseError::NoSuchQuery(name))) => {
-                self.memory = Memory { gone: true, ..Memory::default() };
+            Err(Refused::Stopping) => Err(RunError::Stopping),
+            Err(Refused::Batch(BatchError::Database(DatabaseError::NoSuchQuery(name)))) => {
+                self.memory = Memory::default();
+                self.memory.gone = true;
                 Err(RunError::NoSuchQuery(name))
             }
-            Err(Refused::Database(error)) => {
+            Err(Refused::Batch(error)) => {
                 let copy = error.chain();
                 self.note(error).await;
                 Err(RunError::Failed(copy))
@@ -118,17 +136,21 @@ impl Runner {
         while batches_max
             .is_none_or(|max| progress.len() < usize::try_from(max).unwrap_or(usize::MAX))
         {
+            if self.end_runs.is_cancelled() {
+                return Err(Refused::Stopping);
+            }
             let loaded = self.memory.load(&self.database, &self.name).await?;
             if loaded.query.paused {
                 return Err(Refused::Paused);
             }
             // What is appended from now on can wait; only a watermark still owed cannot.
             let last = loaded.query.position >= head;
-            match loaded.run_batch(&self.database).await {
+            let events_max = loaded.query.spec.max_events_per_batch;
+            match loaded.run_batch(&self.database, events_max).await {
                 Ok(Ran::Batch(entry)) => progress.push(*entry),
                 Ok(Ran::Skipped) => {}
                 Ok(Ran::Nothing) => break,
-                Err(DatabaseError::ProgressMoved) => {
+                Err(BatchError::Database(DatabaseError::ProgressMoved)) => {
                     self.memory.loaded = None;
                     continue;
                 }
@@ -142,13 +164,13 @@ impl Runner {
     }
 
     /// Throws the state away, and says why the turn failed to everybody who asks after the query.
-    async fn note(&mut self, error: DatabaseError) {
-        self.memory.loaded = None;
+    async fn note(&mut self, error: BatchError) {
+        let loaded = self.memory.loaded.take();
         match error {
-            DatabaseError::ProgressMoved => {
+            BatchError::Database(DatabaseError::ProgressMoved) => {
                 info!(query.name = %self.name, "The query was moved on elsewhere; reading it again");
             }
-            DatabaseError::NoSuchQuery(_) => self.memory.gone = true,
+            BatchError::Database(DatabaseError::NoSuchQuery(_)) => self.memory.gone = true,
             error => {
                 self.memory.failures = self.memory.failures.saturating_add(1);
                 let chain = error.chain();
@@ -160,7 +182,33 @@ impl Runner {
                 );
                 // While the database is away there is nobody to tell either.
                 let _ = self.database.query_failed(&self.name, &chain).await;
+                if let Some(loaded) = loaded.filter(|loaded| loaded.blames_a_record(&error)) {
+                    self.suspect(&loaded.query, &chain).await;
+                }
             }
+        }
+    }
+
+    /// A record may be to blame: makes the next batch smaller, or goes on without the record once
+    /// it is alone.
+    async fn suspect(&mut self, query: &StoredQuery, reason: &str) {
+        let events_max = query.spec.max_events_per_batch;
+        match self.memory.suspicion.failed(query.position, events_max) {
+            Verdict::TryAgain => {}
+            // Looking for it takes many failures, none of which makes the next less promising.
+            Verdict::Halve => self.memory.failures = 1,
+            Verdict::SetAside => match self.database.poison_set_aside(query, reason).await {
+                Ok(seq) => {
+                    let seq = seq.map(Seq::get);
+                    warn!(query.name = %self.name, poison.seq = seq, "Going on without a record");
+                    self.memory.failures = 0;
+                }
+                Err(error) => warn!(
+                    query.name = %self.name,
+                    error = %error.chain(),
+                    "Could not set a record aside; looking for it again",
+                ),
+            },
         }
     }
 }
@@ -168,72 +216,12 @@ impl Runner {
 /// Why a run by request stopped short.
 enum Refused {
     Paused,
-    Database(DatabaseError),
+    Stopping,
+    Batch(BatchError),
 }
 
-impl From<DatabaseError> for Refused {
-    fn from(error: DatabaseError) -> Self {
-        Self::Database(error)
+impl<E: Into<BatchError>> From<E> for Refused {
+    fn from(error: E) -> Self {
+        Self::Batch(error.into())
     }
-}
-
-impl Memory {
-    /// The query as it is in memory, or else as its last commit left it.
-    async fn load(
-        &mut self,
-        database: &Database,
-        name: &QueryName,
-    ) -> Result<&mut Loaded, DatabaseError> {
-        let loaded = match self.loaded.take() {
-            Some(loaded) => loaded,
-            None => {
-                let loaded = Loaded::load(database, name).await?;
-                self.ticks = match loaded.query.spec.trigger {
-                    Trigger::Interval { every } => Some(ticks(every.to_duration())),
-                    Trigger::Continuous | Trigger::Manual => None,
-                };
-                loaded
-            }
-        };
-        Ok(self.loaded.insert(loaded))
-    }
-
-    fn backoff(&self) -> Duration {
-        let doublings = self.failures.saturating_sub(1).min(16);
-        BACKOFF_FIRST.saturating_mul(1 << doublings).min(BACKOFF_MAX)
-    }
-
-    /// Comes back when the query's trigger says that a turn is due.
-    async fn due(&mut self, head: &mut watch::Receiver<Seq>) {
-        if self.gone {
-            return std::future::pending().await;
-        }
-        let waits =
-            |loaded: &Loaded| loaded.query.paused || loaded.query.spec.trigger == Trigger::Manual;
-        if self.loaded.as_ref().is_some_and(waits) {
-            return std::future::pending().await;
-        }
-        if self.failures > 0 {
-            return tokio::time::sleep(self.backoff()).await;
-        }
-        let Some(Loaded { query, .. }) = &self.loaded else { return };
-        if let Some(ticks) = &mut self.ticks {
-            ticks.tick().await;
-        } else if !query.owes_batch_without_data() {
-            // A closed channel means that the service stops, which is seen elsewhere.
-            let _ = head.wait_for(|head| *head > query.position).await;
-        }
-    }
-}
-
-fn ticks(every: Duration) -> Interval {
-    let mut ticks = tokio::time::interval(every);
-    ticks.set_missed_tick_behavior(MissedTickBehavior::Skip);
-    ticks
-}
-
-/// Everything that is there at one tick.
-async fn run_all(loaded: &mut Loaded, database: &Database) -> Result<(), DatabaseError> {
-    while !matches!(loaded.run_batch(database).await?, Ran::Nothing) {}
-    Ok(())
 }

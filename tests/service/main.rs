@@ -13,6 +13,8 @@ mod support;
 mod crash;
 mod demo;
 mod disconnect;
+mod idle_closing;
+mod poison;
 mod posting;
 mod private_postgres;
 mod queries;

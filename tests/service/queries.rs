@@ -79,3 +79,41 @@ async fn a_query_that_fails_says_why_and_does_not_stop_the_others() {
     service.wait_until_idle("hourly_sales").await;
     assert_eq!(service.get("/v1/queries/hourly_sales").await.body["error"], Value::Null);
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_run_takes_its_turn_while_an_interval_query_works_off_a_backlog() {
+    let database = TestDatabase::create().await;
+    let service = TestService::start(&database).await;
+    let sales: Vec<Value> =
+        (0..2_000).map(|number| a_sale(&number.to_string(), "09:05:00", "1.00")).collect();
+    service.post_events(&sales).await;
+    let mut rule = manual("1 hour");
+    rule["trigger"] = json!({"kind": "interval", "every": "100 milliseconds"});
+    rule["max_events_per_batch"] = 1.into();
+    service.put("/v1/queries/q", rule).await;
+    let ran = service.post("/v1/queries/q/run", json!({"max_batches": 1})).await;
+    assert_eq!((ran.status, ran.body["progress"].as_array().unwrap().len()), (200, 1));
+    let lag = service.get("/v1/queries/q").await.body["lag_events"].as_i64().unwrap();
+    assert!(lag > 1_000, "only {lag} are left: the run waited for the backlog");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_long_run_ends_when_the_service_is_asked_to_end() {
+    let database = TestDatabase::create().await;
+    let mut service = TestService::start(&database).await;
+    let sales: Vec<Value> =
+        (0..5_000).map(|number| a_sale(&number.to_string(), "09:05:00", "1.00")).collect();
+    service.post_events(&sales).await;
+    let mut rule = manual("1 hour");
+    rule["max_events_per_batch"] = 1.into();
+    service.put("/v1/queries/q", rule).await;
+    let run = service.client.post(service.url("/v1/queries/q/run")).send();
+    let run = tokio::spawn(run);
+    while service.get("/v1/queries/q").await.body["batch_id"].is_null() {
+        tokio::time::sleep(std::time::Duration::from_millis(10)).await;
+    }
+    assert_eq!(service.terminate().await, Some(0));
+    assert_eq!(run.await.unwrap().unwrap().status(), 503);
+    let committed = database.number("select position from queries where name = 'q'").await;
+    assert!(committed < 5_000, "the run went on to its end");
+}

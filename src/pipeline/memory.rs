@@ -1,0 +1,146 @@
+//! What a runner holds between two turns, and when its next turn is due.
+
+use std::pin::Pin;
+use std::time::Duration;
+
+use tokio::sync::watch;
+use tokio::time::{Interval, MissedTickBehavior, Sleep};
+
+use super::batch::Loaded;
+use super::suspicion::Suspicion;
+use crate::database::{Database, DatabaseError};
+use crate::domain::{OutputMode, QueryName, Seq, Span, Trigger};
+
+const BACKOFF_FIRST: Duration = Duration::from_millis(100);
+const BACKOFF_MAX: Duration = Duration::from_secs(5);
+
+/// Why a runner wakes up.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Due {
+    /// The query's trigger says so, or the query is still to be read.
+    Turn,
+    /// Nothing may have been received for as long as the query waits before it closes its windows.
+    IdleClosing,
+}
+
+/// What the runner holds between two turns.
+#[derive(Debug, Default)]
+pub(super) struct Memory {
+    pub(super) loaded: Option<Loaded>,
+    pub(super) failures: u32,
+    pub(super) suspicion: Suspicion,
+    /// The query is not in the table any more.
+    pub(super) gone: bool,
+    ticks: Option<Interval>,
+    /// Between a tick and the moment when nothing is left to read.
+    is_catching_up: bool,
+    idle_timer: Option<Pin<Box<Sleep>>>,
+}
+
+impl Memory {
+    /// The query as it is in memory, or else as its last commit left it.
+    pub(super) async fn load(
+        &mut self,
+        database: &Database,
+        name: &QueryName,
+    ) -> Result<&mut Loaded, DatabaseError> {
+        let loaded = match self.loaded.take() {
+            Some(loaded) => loaded,
+            None => {
+                let loaded = Loaded::load(database, name).await?;
+                self.ticks = match loaded.query.spec.trigger {
+                    Trigger::Interval { every } => Some(ticks(every.to_duration())),
+                    Trigger::Continuous | Trigger::Manual => None,
+                };
+                loaded
+            }
+        };
+        Ok(self.loaded.insert(loaded))
+    }
+
+    /// How long to wait before the next attempt after a failure.
+    pub(super) fn backoff(&self) -> Duration {
+        let doublings = self.failures.saturating_sub(1).min(16);
+        BACKOFF_FIRST.saturating_mul(1 << doublings).min(BACKOFF_MAX)
+    }
+
+    /// After a turn that found nothing to do the next tick is waited for.
+    pub(super) const fn caught_up(&mut self) {
+        self.is_catching_up = false;
+    }
+
+    /// Looks after `wait` whether nothing has been received for long enough.
+    pub(super) fn look_for_silence_after(&mut self, wait: Span) {
+        self.idle_timer = Some(Box::pin(tokio::time::sleep(wait.to_duration())));
+    }
+
+    /// Comes back when something is due.
+    pub(super) async fn due(&mut self, head: &mut watch::Receiver<Seq>) -> Due {
+        if self.gone {
+            return std::future::pending().await;
+        }
+        let Some(loaded) = &self.loaded else {
+            if self.failures > 0 {
+                tokio::time::sleep(self.backoff()).await;
+            }
+            return Due::Turn;
+        };
+        if loaded.query.paused {
+            return std::future::pending().await;
+        }
+        let idle_timeout = loaded.query.spec.idle_timeout.filter(|_| waits_to_close(loaded));
+        match idle_timeout {
+            None => self.idle_timer = None,
+            Some(timeout) if self.idle_timer.is_none() => self.look_for_silence_after(timeout),
+            Some(_) => {}
+        }
+        let Self { loaded: Some(loaded), ticks, is_catching_up, idle_timer, .. } = self else {
+            return Due::Turn;
+        };
+        let silence = async {
+            match idle_timer {
+                Some(timer) => timer.as_mut().await,
+                None => std::future::pending().await,
+            }
+        };
+        tokio::select! {
+            biased;
+            () = turn_due(loaded, ticks.as_mut(), is_catching_up, head) => Due::Turn,
+            () = silence => Due::IdleClosing,
+        }
+    }
+}
+
+/// Whether only silence is left to close a window.
+fn waits_to_close(loaded: &Loaded) -> bool {
+    loaded.query.spec.output_mode != OutputMode::Complete && loaded.open_windows() > 0
+}
+
+/// Comes back when the query's trigger says that a turn is due.
+async fn turn_due(
+    loaded: &Loaded,
+    ticks: Option<&mut Interval>,
+    is_catching_up: &mut bool,
+    head: &mut watch::Receiver<Seq>,
+) {
+    let query = &loaded.query;
+    match ticks {
+        Some(_) if *is_catching_up => {}
+        Some(ticks) => {
+            ticks.tick().await;
+            *is_catching_up = true;
+        }
+        None if query.spec.trigger == Trigger::Manual => std::future::pending().await,
+        None if query.owes_batch_without_data() => {}
+        None => {
+            // A closed channel means that the service stops, which is seen elsewhere.
+            let _ = head.wait_for(|head| *head > query.position).await;
+        }
+    }
+}
+
+fn ticks(every: Duration) -> Interval {
+    let mut ticks = tokio::time::interval(every);
+    ticks.set_missed_tick_behavior(MissedTickBehavior::Skip);
+    ticks
+}

@@ -1,0 +1,75 @@
+//! A record that a query cannot process does not stop it, and is said to be left out.
+
+use serde_json::{Value, json};
+
+use crate::support::{TestDatabase, TestService, a_sale};
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_damaged_record_is_found_alone_and_the_others_are_counted() {
+    let database = TestDatabase::create().await;
+    let service = TestService::start(&database).await;
+    // Created paused, so that the damage is there before anything is read.
+    service.post("/v1/queries/hourly_sales/pause", json!({})).await;
+    service.post("/v1/queries/hourly_sales_live/pause", json!({})).await;
+    let sales: Vec<Value> = (0..40)
+        .map(|number| a_sale(&number.to_string(), &format!("09:{number:02}:00"), "1.00"))
+        .collect();
+    service.post_events(&sales).await;
+    database.execute("update raw_events set currency = 'ZZZ' where event_id = '17-placed'").await;
+    service.post("/v1/queries/hourly_sales_live/resume", json!({})).await;
+    service.wait_until_idle("hourly_sales_live").await;
+    let rows = service.rows("hourly_sales_live").await;
+    assert_eq!((rows.len(), &rows[0]["orders"]), (1, &json!(39)));
+    let poison = "select count(*) from poison_events join raw_events using (seq) where event_id = '17-placed'";
+    assert_eq!(database.number(poison).await, 1);
+    assert_eq!(database.number("select count(*) from poison_events").await, 1);
+    // Mended, it stays out of the query, and both sides agree on that.
+    database.execute("update raw_events set currency = 'USD' where event_id = '17-placed'").await;
+    let report = service.get("/v1/queries/hourly_sales_live/reconciliation").await.body;
+    assert_eq!(report["unexplained"], 0, "{report}");
+    assert_eq!(report["windows"][0]["quarantined"], json!({"orders": 1, "revenue": "1.00"}));
+    assert_eq!(report["windows"][0]["recount"]["orders"], 39);
+}
+
+/// Text of `chars` characters of four bytes each that no compression makes smaller.
+fn incompressible(chars: u32, seed: u32) -> String {
+    let mut state = seed;
+    let next = |_| {
+        state = state.wrapping_mul(1_664_525).wrapping_add(1_013_904_223);
+        char::from_u32(0x1_0000 + (state >> 12) % 0xF_0000).unwrap()
+    };
+    (0..chars).map(next).collect()
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_event_whose_group_does_not_fit_into_an_index_does_not_stop_the_query() {
+    let database = TestDatabase::create().await;
+    let service = TestService::start(&database).await;
+    let rule = json!({
+        "window": {"kind": "tumbling", "size": "1 hour"}, "watermark_delay": "1 hour",
+        "group_by": ["store_id", "till_id", "customer_id", "attributes.note"],
+        "output_mode": "append", "max_events_per_batch": 10,
+    });
+    service.put("/v1/queries/q", rule).await;
+    let mut sales: Vec<Value> =
+        (0..20).map(|number| a_sale(&number.to_string(), "09:05:00", "1.00")).collect();
+    for (field, seed) in [("store_id", 1), ("till_id", 2), ("customer_id", 3)] {
+        sales[7][field] = incompressible(200, seed).into();
+    }
+    sales[7]["attributes"] = json!({"note": incompressible(256, 4)});
+    service.post_events(&sales).await;
+    service.wait_until_idle("q").await;
+    assert_eq!(database.number("select count(*) from poison_events").await, 1);
+    assert_eq!(service.get("/v1/queries/q").await.body["open_windows"], 1);
+    let report = service.get("/v1/queries/q/reconciliation").await.body;
+    assert_eq!(report["unexplained"], 0, "{report}");
+    let orders = |part: &str| -> i64 {
+        report["windows"]
+            .as_array()
+            .unwrap()
+            .iter()
+            .map(|line| line[part]["orders"].as_i64().unwrap_or(0))
+            .sum()
+    };
+    assert_eq!((orders("open"), orders("recount"), orders("quarantined")), (19, 19, 1));
+}
