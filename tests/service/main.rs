@@ -10,8 +10,12 @@
 #[path = "../support/mod.rs"]
 mod support;
 
+mod bad_fields;
+mod bad_inputs;
+mod body_memory;
 mod crash;
 mod disconnect;
+mod formats;
 mod posting;
 mod private_postgres;
 mod queries;
