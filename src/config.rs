@@ -121,7 +121,7 @@ pub struct LimitSettings {
     /// The most events of one request.
     #[arg(long, env = "TILLMARK_REQUEST_EVENTS_MAX", default_value_t = 10_000, value_parser = clap::value_parser!(u32).range(1..))]
     pub request_events_max: u32,
-    /// The most bytes of a request's body.
+    /// The most bytes of a request's body, before and after decompression.
     #[arg(long, env = "TILLMARK_BODY_BYTES_MAX", default_value_t = 10 << 20, value_parser = clap::value_parser!(u32).range(1024..))]
     pub body_bytes_max: u32,
     /// The most bytes of one event's JSON.

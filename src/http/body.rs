@@ -1,4 +1,4 @@
-//! Request bodies: JSON alone, bounded in bytes and in time.
+//! Request bodies, bounded in bytes and in time.
 
 use std::future::poll_fn;
 use std::pin::Pin;
@@ -9,6 +9,8 @@ use axum::http::{HeaderMap, header};
 use serde::de::DeserializeOwned;
 
 use super::HttpSettings;
+use super::decompression::{Decompression, DecompressionError, Encoding, UnknownEncoding};
+use super::media_type::media_type;
 use super::problem::Problem;
 use super::problem_kind::ProblemKind;
 
@@ -32,13 +34,14 @@ where
 
     async fn from_request(request: Request, state: &S) -> Result<Self, Problem> {
         let settings = HttpSettings::from_ref(state);
-        let names_json = says_json(request.headers())?;
+        let named = media_type(request.headers());
+        if let Some(named) = named.as_ref().filter(|named| !named.is_utf8_of("application/json")) {
+            let detail = format!("`{named}` is not accepted here; `application/json` in UTF-8 is.");
+            return Err(Problem::new(ProblemKind::UnsupportedMediaType, detail));
+        }
         refuse_encoding(request.headers())?;
-        let reading = read(request, settings.body_bytes_max);
-        let bytes = tokio::time::timeout(settings.body_timeout.to_duration(), reading)
-            .await
-            .map_err(|_| Problem::of(ProblemKind::BodyTimeout))??;
-        if names_json || bytes.is_empty() {
+        let bytes = read_in_time(request, Encoding::Identity, &settings).await?;
+        if named.is_some() || bytes.is_empty() {
             Ok(Self(bytes))
         } else {
             Err(Problem::new(
@@ -62,54 +65,56 @@ impl JsonBody {
     }
 }
 
-/// Whether the headers say that the body is JSON; a fault when they say that it is something else.
-fn says_json(headers: &HeaderMap) -> Result<bool, Problem> {
-    let Some(content_type) = headers.get(header::CONTENT_TYPE) else { return Ok(false) };
-    let text = content_type.to_str().unwrap_or_default();
-    let mut parts = text.split(';').map(|part| part.trim().to_ascii_lowercase());
-    let is_json = parts.next().as_deref() == Some("application/json");
-    if is_json && parts.all(|part| part.is_empty() || is_utf8(&part)) {
-        return Ok(true);
-    }
-    let detail = format!("`{text}` is not accepted here; `application/json` in UTF-8 is.");
+fn refuse_encoding(headers: &HeaderMap) -> Result<(), Problem> {
+    let named = match Encoding::of(headers) {
+        Ok(Encoding::Identity) => return Ok(()),
+        Ok(known) => known.to_string(),
+        Err(UnknownEncoding(named)) => named,
+    };
+    let detail =
+        format!("`content-encoding: {named}` is not accepted here; send the body as it is.");
     Err(Problem::new(ProblemKind::UnsupportedMediaType, detail))
 }
 
-fn is_utf8(parameter: &str) -> bool {
-    matches!(parameter, "charset=utf-8" | "charset=\"utf-8\"" | "charset=utf8")
+/// Reads a body within its time and its bounds, before and after decompression.
+pub(super) async fn read_in_time(
+    request: Request,
+    encoding: Encoding,
+    settings: &HttpSettings,
+) -> Result<Vec<u8>, Problem> {
+    let reading = read(request, encoding, settings.body_bytes_max);
+    tokio::time::timeout(settings.body_timeout.to_duration(), reading)
+        .await
+        .map_err(|_| Problem::of(ProblemKind::BodyTimeout))?
 }
 
-fn refuse_encoding(headers: &HeaderMap) -> Result<(), Problem> {
-    let encoding = headers.get(header::CONTENT_ENCODING);
-    match encoding.map(|encoding| encoding.to_str().unwrap_or_default()) {
-        None | Some("" | "identity") => Ok(()),
-        Some(encoding) => Err(Problem::new(
-            ProblemKind::UnsupportedMediaType,
-            format!("`content-encoding: {encoding}` is not accepted; send the body as it is."),
-        )),
-    }
-}
-
-async fn read(request: Request, bytes_max: usize) -> Result<Vec<u8>, Problem> {
+async fn read(request: Request, encoding: Encoding, bytes_max: usize) -> Result<Vec<u8>, Problem> {
     let waits_for_consent = request.headers().contains_key(header::EXPECT);
     let mut body = request.into_body();
     let announced = usize::try_from(body.size_hint().lower()).unwrap_or(usize::MAX);
     if announced > bytes_max && waits_for_consent {
-        return Err(too_large(bytes_max));
+        return Err(too_large(bytes_max, Encoding::Identity));
     }
     let drain_max = bytes_max.saturating_mul(DRAIN_FACTOR);
-    let mut bytes = Vec::with_capacity(announced.min(ROOM_AT_FIRST));
+    let mut taking = Decompression::begin(encoding, bytes_max, announced.min(ROOM_AT_FIRST))
+        .map_err(|error| refused(error, encoding, bytes_max));
     let mut length = 0_usize;
     while let Some(data) = next_data(&mut body).await? {
         length = length.saturating_add(data.len());
         if length > drain_max {
             break;
         }
-        if length <= bytes_max {
-            bytes.extend_from_slice(&data);
-        }
+        // What is refused already is read on, so that the client gets to hear why.
+        taking = if length > bytes_max {
+            Err(too_large(bytes_max, Encoding::Identity))
+        } else {
+            taking.and_then(|mut taking| match taking.take(&data) {
+                Ok(()) => Ok(taking),
+                Err(error) => Err(refused(error, encoding, bytes_max)),
+            })
+        };
     }
-    if length > bytes_max { Err(too_large(bytes_max)) } else { Ok(bytes) }
+    taking?.finish().map_err(|error| refused(error, encoding, bytes_max))
 }
 
 async fn next_data(body: &mut Body) -> Result<Option<axum::body::Bytes>, Problem> {
@@ -129,7 +134,21 @@ async fn next_data(body: &mut Body) -> Result<Option<axum::body::Bytes>, Problem
     }
 }
 
-fn too_large(bytes_max: usize) -> Problem {
-    let detail = format!("The body has more than {bytes_max} bytes; send the events in parts.");
+/// The problem of a body that cannot be decompressed.
+fn refused(error: DecompressionError, encoding: Encoding, bytes_max: usize) -> Problem {
+    match error {
+        DecompressionError::TooLarge => too_large(bytes_max, encoding),
+        DecompressionError::Damaged { encoding, source } => {
+            let detail =
+                format!("The body is not the {encoding} that `content-encoding` says: {source}.");
+            Problem::new(ProblemKind::MalformedBody, detail)
+        }
+    }
+}
+
+fn too_large(bytes_max: usize, encoding: Encoding) -> Problem {
+    let when = if encoding == Encoding::Identity { "" } else { " when decompressed" };
+    let detail =
+        format!("The body has more than {bytes_max} bytes{when}; send the events in parts.");
     Problem::new(ProblemKind::TooLarge, detail)
 }

@@ -3,15 +3,14 @@
 use axum::http::StatusCode;
 use axum::response::{IntoResponse as _, Response};
 use serde::Serialize;
-use serde_json::Value;
 use utoipa::ToSchema;
 
 use super::json::Json;
 use super::problem::{FaultBody, Problem};
 use super::problem_kind::ProblemKind;
 use crate::database::Appended;
-use crate::domain::{IdentifiedEvent, Seq};
-use crate::intake::InvalidItem;
+use crate::domain::{ContentHash, EventId, IdentifiedEvent, Seq};
+use crate::intake::{CheckedItem, InvalidItem};
 
 /// What became of the events of one request.
 #[derive(Debug, Default, Serialize, ToSchema)]
@@ -33,7 +32,7 @@ pub(super) struct IngestAnswer {
 /// What became of one item.
 #[derive(Debug, Serialize, ToSchema)]
 struct ItemResult {
-    /// Its place in the body, from 0.
+    /// Its place in the body, from 0; of NDJSON its line, blank ones counted.
     index: usize,
     /// Its id, where one could be read.
     event_id: Option<String>,
@@ -61,25 +60,56 @@ enum ItemStatus {
     Rejected,
 }
 
+/// The items of a request, the good ones without what is on its way to the log.
+#[derive(Debug)]
+pub(super) struct Pending(Vec<PendingItem>);
+
+#[derive(Debug)]
+enum PendingItem {
+    Good { index: usize, event_id: EventId, content_hash: ContentHash },
+    Invalid { index: usize, item: InvalidItem },
+}
+
+impl Pending {
+    /// Parts the items from the events to be stored. Of an atomic request with a bad item there
+    /// are none to be stored.
+    pub(super) fn part(items: Vec<CheckedItem>, atomic: bool) -> (Self, Vec<IdentifiedEvent>) {
+        let is_refused = atomic && items.iter().any(|item| item.outcome.is_err());
+        let mut good = Vec::new();
+        let items = items.into_iter().map(|CheckedItem { index, outcome }| match outcome {
+            Ok(event) => {
+                let (event_id, content_hash) = (event.event.event_id.clone(), event.content_hash);
+                if !is_refused {
+                    good.push(event);
+                }
+                PendingItem::Good { index, event_id, content_hash }
+            }
+            Err(item) => PendingItem::Invalid { index, item },
+        });
+        let items = items.collect();
+        (Self(items), good)
+    }
+
+    /// Joins the items with the answers for the good ones, in order. Good items without an answer
+    /// were never offered to the log.
+    pub(super) fn joined_with(self, appended: Vec<Appended>) -> Ingested {
+        let mut appended = appended.into_iter();
+        let results = self.0.into_iter().map(|item| match item {
+            PendingItem::Good { index, event_id, content_hash } => {
+                let appended = appended.next().unwrap_or(Appended::NotStored);
+                of_good(index, &event_id, content_hash, appended)
+            }
+            PendingItem::Invalid { index, item } => of_invalid(index, item),
+        });
+        Ingested(results.collect())
+    }
+}
+
 /// The items of a request with what became of them.
 #[derive(Debug)]
 pub(super) struct Ingested(Vec<ItemResult>);
 
 impl Ingested {
-    /// Joins the items with the answers for the good ones, in order. Good items without an answer
-    /// were never offered to the log, because another item of their atomic request was bad.
-    pub(super) fn of(
-        items: Vec<Result<IdentifiedEvent, InvalidItem>>,
-        appended: Vec<Appended>,
-    ) -> Self {
-        let mut appended = appended.into_iter();
-        let results = items.into_iter().enumerate().map(|(index, item)| match item {
-            Ok(event) => of_good(index, &event, appended.next().unwrap_or(Appended::NotStored)),
-            Err(item) => of_invalid(index, item),
-        });
-        Self(results.collect())
-    }
-
     /// The answer: its status follows from what became of all items together.
     pub(super) fn answer(self, atomic: bool, lists_all: bool) -> Result<Response, Problem> {
         let count =
@@ -103,16 +133,7 @@ impl Ingested {
         };
         match status {
             Ok(status) => Ok((status, Json(answer)).into_response()),
-            Err(kind) => Err(answer.problem(kind)),
-        }
-    }
-}
-
-impl IngestAnswer {
-    fn problem(&self, kind: ProblemKind) -> Problem {
-        match serde_json::to_value(self) {
-            Ok(Value::Object(members)) => Problem::of(kind).with_members(members),
-            Ok(_) | Err(_) => Problem::of(kind),
+            Err(kind) => Err(Problem::of(kind).with_answer(answer)),
         }
     }
 }
@@ -122,10 +143,15 @@ fn listed(mut results: Vec<ItemResult>, lists_all: bool) -> Vec<ItemResult> {
     results
 }
 
-fn of_good(index: usize, event: &IdentifiedEvent, appended: Appended) -> ItemResult {
+fn of_good(
+    index: usize,
+    event_id: &EventId,
+    content_hash: ContentHash,
+    appended: Appended,
+) -> ItemResult {
     let result = |status, seq: Option<Seq>, detail| ItemResult {
         index,
-        event_id: Some(event.event.event_id.as_str().to_owned()),
+        event_id: Some(event_id.as_str().to_owned()),
         status,
         seq: seq.map(Seq::get),
         detail,
@@ -139,8 +165,7 @@ fn of_good(index: usize, event: &IdentifiedEvent, appended: Appended) -> ItemRes
                 .map_or("The event before".to_owned(), |seq| format!("The event at seq {seq}"));
             let detail = format!(
                 "{first} has this id and other content, and stays: the hash of its content is \
-                 {first_content_hash}, that of this one {}.",
-                event.content_hash
+                 {first_content_hash}, that of this one {content_hash}."
             );
             result(ItemStatus::Conflict, first_seq, Some(detail))
         }
@@ -177,14 +202,14 @@ fn of_invalid(index: usize, item: InvalidItem) -> ItemResult {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::domain::{ContentHash, Fault};
-    use crate::intake::{BodyLimits, EventDefaults, event, json_items};
+    use crate::domain::Fault;
+    use crate::intake::{BodyFormat, BodyLimits, EventDefaults, events};
 
     fn good() -> Result<IdentifiedEvent, InvalidItem> {
         let body = br#"{"event_id":"e1","order_id":"1","status":"placed","amount":"1.00","event_time":"2026-10-01T09:05:00Z"}"#;
-        let limits = BodyLimits::default();
-        let items = json_items(body, &limits).expect("JSON");
-        event(&items[0], &EventDefaults { currency: "USD".parse().expect("ISO") }, &limits)
+        let defaults = EventDefaults { currency: "USD".parse().expect("ISO") };
+        let items = events(body, BodyFormat::Json, &defaults, &BodyLimits::default());
+        items.expect("JSON").remove(0).outcome
     }
 
     fn bad() -> Result<IdentifiedEvent, InvalidItem> {
@@ -215,7 +240,11 @@ mod tests {
             ("atomic, one in conflict", vec![good()], vec![conflict], true, 422),
             ("atomic, all accepted", vec![good()], vec![stored], true, 200),
         ] {
-            let answer = Ingested::of(items, appended).answer(atomic, false);
+            let number = |(index, outcome)| CheckedItem { index, outcome };
+            let items = items.into_iter().enumerate().map(number).collect();
+            let (pending, stored) = Pending::part(items, atomic);
+            assert_eq!(stored.len(), appended.len(), "{case}");
+            let answer = pending.joined_with(appended).answer(atomic, false);
             let response = answer.unwrap_or_else(axum::response::IntoResponse::into_response);
             assert_eq!(response.status().as_u16(), status, "{case}");
         }

@@ -65,6 +65,39 @@ pub(super) struct PostedEvent {
     attributes: Option<BTreeMap<String, String>>,
 }
 
+/// A CloudEvent 1.0 in structured mode. Extension attributes may stand beside these.
+#[derive(Debug, Serialize, ToSchema)]
+#[schema(as = PostCloudEvent)]
+pub(super) struct CloudEventBody {
+    /// `1.0`.
+    #[schema(pattern = r"^1\.0$", example = "1.0")]
+    specversion: String,
+    /// The id of the event, the same on every retry.
+    #[schema(min_length = 1, max_length = 200, example = "1001-placed")]
+    id: String,
+    /// The till, where `data` names none; then at most 200 characters.
+    #[schema(min_length = 1, example = "till-7")]
+    source: String,
+    /// Any word; the `status` in `data` counts.
+    #[serde(rename = "type")]
+    #[schema(min_length = 1, example = "com.example.order.placed")]
+    event_type: String,
+    /// The event time, where `data` names none.
+    #[schema(format = DateTime, example = "2026-10-01T09:05:00Z")]
+    time: Option<String>,
+    /// Not kept.
+    #[schema(min_length = 1)]
+    subject: Option<String>,
+    /// Not kept.
+    #[schema(min_length = 1)]
+    dataschema: Option<String>,
+    /// A JSON type.
+    #[schema(example = "application/json")]
+    datacontenttype: Option<String>,
+    /// The event. Its `event_time` may be left out when there is a `time`.
+    data: PostedEvent,
+}
+
 /// An event as it stands in the raw log, defaults filled in.
 #[derive(Debug, Serialize, ToSchema)]
 #[schema(as = Event)]

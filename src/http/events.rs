@@ -5,15 +5,14 @@ use axum::response::Response;
 use utoipa::IntoParams;
 
 use super::App;
-use super::body::JsonBody;
-use super::event_answer::{IngestAnswer, Ingested};
-use super::event_body::EventsBody;
+use super::event_answer::{IngestAnswer, Pending};
+use super::event_body::{CloudEventBody, EventsBody};
 use super::params::Params;
+use super::posted_body::PostedBody;
 use super::problem::Problem;
 use super::problem_docs::IngestProblems;
 use super::{HttpSettings, examples};
-use crate::domain::IdentifiedEvent;
-use crate::intake::{self, BodyLimits, EventDefaults, InvalidItem};
+use crate::intake::{self, BodyLimits, CheckedItem, EventDefaults};
 
 /// How a post is to be taken.
 #[derive(Debug, IntoParams)]
@@ -44,11 +43,27 @@ impl PostParams {
 ///
 /// An event without `event_id` gets a hash of its content for an id, so two genuine sales that are
 /// equal in everything count once: tills should send ids.
-#[utoipa::path(post, path = "/v1/events", tag = "Ingest", params(PostParams),
-    request_body(content = EventsBody, content_type = "application/json", examples(
-        ("one event" = (value = json!(examples::event("1001", "placed", "09:05:00", "20.00")))),
-        ("an array" = (value = json!(examples::events()))),
-        ("an object" = (value = json!({ "events": examples::events() }))))),
+///
+/// NDJSON: every line is an event, and a bad line is rejected alone. `index` is the number of the
+/// line from 0; blank lines are skipped, but counted. A final newline and CRLF are fine.
+///
+/// CloudEvents 1.0 in structured mode: `data` holds the event. `id` is its `event_id`; an `event_id`
+/// in `data` must be equal. `source` is its `till_id` and `time` its `event_time` where `data` names
+/// none. As with `event_id`, one `id` is one event, whatever its `source`. Other attributes and
+/// extensions are let through and not kept. Pointers of errors look like `/data/amount`.
+#[utoipa::path(post, path = "/v1/events", tag = "Ingest",
+    params(PostParams, ("content-encoding" = Option<String>, Header, pattern = "^(gzip|zstd)$",
+        description = "How the body is compressed. Its limit holds before and after decompression.")),
+    request_body(content(
+        (EventsBody = "application/json", examples(
+            ("one event" = (value = json!(examples::event("1001", "placed", "09:05:00", "20.00")))),
+            ("an array" = (value = json!(examples::events()))),
+            ("an object" = (value = json!({ "events": examples::events() }))))),
+        (String = "application/x-ndjson", example = json!(examples::lines())),
+        (CloudEventBody = "application/cloudevents+json",
+            example = json!(examples::cloud_event("1001", "09:05:00", "20.00"))),
+        (Vec<CloudEventBody> = "application/cloudevents-batch+json",
+            example = json!(examples::cloud_events())))),
     responses(
         (status = 200, description = "Every event is accepted or a duplicate", body = IngestAnswer,
             example = json!(examples::ingest_accepted())),
@@ -58,24 +73,20 @@ impl PostParams {
 pub(super) async fn post_events(
     State(app): State<App>,
     params: Params,
-    body: JsonBody,
+    body: PostedBody,
 ) -> Result<Response, Problem> {
     let PostParams { atomic, results } = PostParams::read(params)?;
-    let (bytes, items) = (body.0.len(), check(&body, &app.settings)?);
-    let is_refused = atomic && items.iter().any(Result::is_err);
-    let good = items.iter().flatten().filter(|_| !is_refused).cloned().collect();
+    let (bytes, items) = (body.bytes.len(), check(body, &app.settings)?);
+    let (pending, good) = Pending::part(items, atomic);
     let appended = app.intake.append(good, bytes, atomic).await?;
-    Ingested::of(items, appended).answer(atomic, results.is_some())
+    pending.joined_with(appended).answer(atomic, results.is_some())
 }
 
-/// Takes the body apart and checks every item.
-fn check(
-    body: &JsonBody,
-    settings: &HttpSettings,
-) -> Result<Vec<Result<IdentifiedEvent, InvalidItem>>, Problem> {
+/// Takes the body apart and checks every item. The body ends here: it need not wait for the disk.
+#[expect(clippy::needless_pass_by_value, reason = "so that its memory is free when this returns")]
+fn check(body: PostedBody, settings: &HttpSettings) -> Result<Vec<CheckedItem>, Problem> {
     let limits =
         BodyLimits { events_max: settings.events_max, event_bytes_max: settings.event_bytes_max };
     let defaults = EventDefaults { currency: settings.currency };
-    let items = intake::json_items(&body.0, &limits)?;
-    Ok(items.iter().map(|item| intake::event(item, &defaults, &limits)).collect())
+    Ok(intake::events(&body.bytes, body.format, &defaults, &limits)?)
 }

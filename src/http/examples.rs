@@ -23,6 +23,28 @@ pub(super) fn events() -> Value {
     ])
 }
 
+/// The same as NDJSON.
+pub(super) fn lines() -> String {
+    let events = events();
+    events.as_array().into_iter().flatten().map(|event| format!("{event}\n")).collect()
+}
+
+/// An order of 1 October 2026, placed at a till that speaks CloudEvents.
+pub(super) fn cloud_event(order_id: &str, clock: &str, amount: &str) -> Value {
+    json!({
+        "specversion": "1.0",
+        "id": format!("{order_id}-placed"),
+        "source": "till-7",
+        "type": "com.example.order.placed",
+        "time": format!("2026-10-01T{clock}Z"),
+        "data": { "order_id": order_id, "status": "placed", "amount": amount },
+    })
+}
+
+pub(super) fn cloud_events() -> Value {
+    json!([cloud_event("1001", "09:05:00", "20.00"), cloud_event("1002", "09:20:00", "30.50")])
+}
+
 fn ingest(counts: [u8; 4], results: &Value) -> Value {
     let [accepted, duplicates, conflicts, rejected] = counts;
     json!({

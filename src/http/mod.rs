@@ -14,6 +14,7 @@
 
 mod access_log;
 mod body;
+mod decompression;
 mod detach;
 mod dropped_events;
 mod event_answer;
@@ -23,8 +24,10 @@ mod examples;
 mod figures;
 mod json;
 mod local;
+mod media_type;
 mod paging;
 mod params;
+mod posted_body;
 mod problem;
 mod problem_docs;
 mod problem_kind;

@@ -3,14 +3,16 @@
 //! A handler answers with a [`Problem`]; the outermost middleware writes it out, because only that
 //! knows the id of the request. The text of a 5xx is constant; its cause goes to the log, once.
 
+use std::sync::Arc;
+
 use axum::body::Body;
 use axum::http::{HeaderValue, header, response};
 use axum::response::{IntoResponse, Response};
 use serde::Serialize;
-use serde_json::{Map, Value};
 use tracing::{error, warn};
 use utoipa::ToSchema;
 
+use super::event_answer::IngestAnswer;
 use super::json::json_line;
 use super::problem_kind::ProblemKind;
 use crate::database::DatabaseError;
@@ -24,13 +26,13 @@ pub(super) struct Problem {
     kind: ProblemKind,
     detail: Option<String>,
     errors: Vec<Fault>,
-    members: Box<Map<String, Value>>,
+    answer: Option<Arc<IngestAnswer>>,
 }
 
 impl Problem {
     /// A problem of which there is no more to say than its kind's explanation.
     pub(super) fn of(kind: ProblemKind) -> Self {
-        Self { kind, detail: None, errors: Vec::new(), members: Box::default() }
+        Self { kind, detail: None, errors: Vec::new(), answer: None }
     }
 
     /// A problem with a sentence of its own; not for a 5xx, whose text is constant.
@@ -48,9 +50,9 @@ impl Problem {
         Self { errors, ..self }
     }
 
-    /// The same with further members beside the usual ones.
-    pub(super) fn with_members(self, members: Map<String, Value>) -> Self {
-        Self { members: Box::new(members), ..self }
+    /// The same with what became of posted events as further members.
+    pub(super) fn with_answer(self, answer: IngestAnswer) -> Self {
+        Self { answer: Some(Arc::new(answer)), ..self }
     }
 
     /// There is no query of this name.
@@ -80,7 +82,7 @@ impl Problem {
             detail: self.detail.unwrap_or_else(|| facts.explanation.to_owned()),
             request_id,
             errors: self.errors.into_iter().map(FaultBody::from).collect(),
-            members: *self.members,
+            answer: self.answer.as_deref(),
         };
         head.status = facts.status;
         head.headers.remove(header::CONTENT_LENGTH);
@@ -153,6 +155,8 @@ impl From<BodyError> for Problem {
             | BodyError::NotJson { .. }
             | BodyError::TooDeep { .. } => ProblemKind::MalformedBody,
             BodyError::NotAnEventList { .. }
+            | BodyError::NotACloudEvent { .. }
+            | BodyError::NotACloudEventBatch { .. }
             | BodyError::EventsNotAnArray
             | BodyError::DuplicateEvents
             | BodyError::UnknownMember { .. } => ProblemKind::NotEvents,
@@ -181,8 +185,8 @@ pub(super) struct ProblemBody<'problem> {
     errors: Vec<FaultBody>,
     /// Further members; those of `IngestAnswer` when events were posted.
     #[serde(flatten)]
-    #[schema(value_type = std::collections::HashMap<String, Value>)]
-    members: Map<String, Value>,
+    #[schema(value_type = std::collections::HashMap<String, serde_json::Value>)]
+    answer: Option<&'problem IngestAnswer>,
 }
 
 /// One thing that is wrong, at its place.

@@ -123,7 +123,7 @@ pub(super) struct Version {
 pub(super) struct Limits {
     /// The most events of one body.
     request_events_max: usize,
-    /// The longest body, in bytes.
+    /// The longest body, in bytes, before and after decompression.
     body_bytes_max: usize,
     /// The longest event, in bytes of its JSON text.
     event_bytes_max: usize,

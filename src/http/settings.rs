@@ -7,7 +7,7 @@ use crate::domain::{Currency, Span};
 pub struct HttpSettings {
     /// The currency of events that name none.
     pub currency: Currency,
-    /// The longest body, in bytes. Default 10 MiB.
+    /// The longest body, in bytes, before and after decompression. Default 10 MiB.
     pub body_bytes_max: usize,
     /// The most events of one body. Default 10,000.
     pub events_max: usize,

@@ -1,17 +1,17 @@
 //! The `attributes` of an item: a flat object of strings.
 
 use std::borrow::Cow;
-use std::collections::BTreeMap;
 
 use super::faults::{Faults, Quoted, pointer_to};
 use super::fields::Field;
 use super::raw_json::{Kind, each_member, text_of_string};
+use super::values::Place as _;
 use crate::domain::Attributes;
 
 /// Reads a JSON value as attributes; every fault goes to `faults`, and then there are none.
 pub(super) fn read(json: &str, faults: &mut Faults) -> Option<Attributes> {
     let pointer = Field::Attributes.pointer();
-    let mut values = BTreeMap::new();
+    let mut values = Vec::new();
     let mut count = 0_usize;
     let outcome = each_member(json, |name, value| {
         count += 1;
@@ -32,11 +32,18 @@ pub(super) fn read(json: &str, faults: &mut Faults) -> Option<Attributes> {
             format_args!("`attributes` has {count} members; at most {allowed} are allowed");
         faults.push(pointer, "too_many", detail);
     }
-    Attributes::new(values)
+    // Collected at once the map is as small as it can be; grown one by one it is half empty.
+    let owned = |(name, value): (Cow<'_, str>, Cow<'_, str>)| (name.into(), value.into());
+    Attributes::new(values.into_iter().map(owned).collect())
 }
 
 /// Adds one attribute to `values`, unless something is wrong with it.
-fn take(name: &str, value: &str, values: &mut BTreeMap<String, String>, faults: &mut Faults) {
+fn take<'body>(
+    name: &'body str,
+    value: &'body str,
+    values: &mut Vec<(Cow<'body, str>, Cow<'body, str>)>,
+    faults: &mut Faults,
+) {
     let parent = Field::Attributes.pointer();
     let name = match text_of_string(name) {
         Ok(name) => name,
@@ -68,11 +75,11 @@ fn take(name: &str, value: &str, values: &mut BTreeMap<String, String>, faults: 
     if let Some((code, fault)) = text_fault(&value, 0, Attributes::VALUE_CHARS_MAX) {
         return faults.push(&pointer(), code, format_args!("Attribute {quoted} {fault}"));
     }
-    if values.contains_key(&*name) {
+    if values.iter().any(|(known, _)| *known == name) {
         let detail = format_args!("Attribute {quoted} is written more than once; write it once");
         return faults.push(&pointer(), "duplicate_key", detail);
     }
-    values.insert(name.into_owned(), value.into_owned());
+    values.push((name, value));
 }
 
 /// What is wrong with a text of an attribute: its code, and the rest of the sentence.

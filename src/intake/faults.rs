@@ -11,27 +11,64 @@ const QUOTED_CHARS_MAX: usize = 40;
 
 /// The faults found so far.
 #[derive(Debug, Default)]
-pub(super) struct Faults(Vec<Fault>);
+pub(super) struct Faults {
+    found: Vec<Fault>,
+    /// Where in the item the places now read stand.
+    within: &'static str,
+}
 
 impl Faults {
     /// Notes one fault more; after [`FAULTS_MAX`] only that there are more.
     pub(super) fn push(&mut self, pointer: &str, code: &'static str, detail: fmt::Arguments<'_>) {
-        if self.0.len() < FAULTS_MAX {
-            self.0.push(Fault::new(pointer, code, detail.to_string()));
-        } else if self.0.len() == FAULTS_MAX {
+        if self.found.len() < FAULTS_MAX {
+            let pointer = [self.within, pointer].concat();
+            self.found.push(Fault::new(pointer, code, detail.to_string()));
+        } else if self.found.len() == FAULTS_MAX {
             let detail = format!("The item has more faults than the {FAULTS_MAX} listed here");
-            self.0.push(Fault::new("", "too_many", detail));
+            self.found.push(Fault::new("", "too_many", detail));
         }
+    }
+
+    /// From here on pointers begin at the member `within` of the item, `""` being the item itself.
+    pub(super) const fn point_within(&mut self, within: &'static str) {
+        self.within = within;
     }
 
     /// Whether nothing was wrong.
     pub(super) const fn is_empty(&self) -> bool {
-        self.0.is_empty()
+        self.found.is_empty()
     }
 
     /// All of them, in the order found.
     pub(super) fn into_vec(self) -> Vec<Fault> {
-        self.0
+        self.found
+    }
+}
+
+/// How many faults of one body may still be told in full. The bound is for memory: each is some
+/// hundred bytes, and a body of ten thousand items could have a fault for every few of its own.
+#[derive(Debug)]
+pub(super) struct FaultRoom(usize);
+
+impl Default for FaultRoom {
+    /// Four for each item of the largest body: what an event without any required field has.
+    fn default() -> Self {
+        Self(40_000)
+    }
+}
+
+impl FaultRoom {
+    /// Takes room for the faults of one item; of those that find none, the first stays.
+    pub(super) fn bound(&mut self, faults: &mut Vec<Fault>) {
+        if faults.len() <= self.0 || faults.len() <= 1 {
+            self.0 = self.0.saturating_sub(faults.len());
+            return;
+        }
+        self.0 = 0;
+        faults.truncate(1);
+        let detail = "The item has more faults; the body has too many to list them all";
+        faults.push(Fault::new("", "too_many", detail));
+        faults.shrink_to_fit();
     }
 }
 
@@ -114,6 +151,28 @@ mod tests {
         let faults = faults.into_vec();
         assert_eq!(faults.len(), FAULTS_MAX + 1);
         assert_eq!(faults[FAULTS_MAX].code, "too_many");
+    }
+
+    #[test]
+    fn a_hostile_body_cannot_fill_the_answer_either() {
+        let faults = |count| vec![Fault::new("/amount", "missing", "x"); count];
+        let mut room = FaultRoom(6);
+        for (had, kept) in [(4, 4), (1, 1), (4, 2), (1, 1), (2, 2), (3, 2)] {
+            let mut faults = faults(had);
+            room.bound(&mut faults);
+            assert_eq!(faults.len(), kept, "{had}");
+        }
+    }
+
+    #[test]
+    fn a_pointer_begins_where_the_places_stand() {
+        let mut faults = Faults::default();
+        faults.push("/source", "empty", format_args!(""));
+        faults.point_within("/data");
+        faults.push("/amount", "missing", format_args!(""));
+        let pointers: Vec<String> =
+            faults.into_vec().into_iter().map(|fault| fault.pointer).collect();
+        assert_eq!(pointers, ["/source", "/data/amount"]);
     }
 
     #[test]

@@ -4,6 +4,7 @@ use std::fmt;
 
 use super::faults::{Faults, Quoted, pointer_to};
 use super::raw_json::{Kind, each_member, text_of_string};
+use super::values::Place;
 
 /// A field that an event may have (api.md, "Ingest").
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -42,8 +43,19 @@ impl Field {
         Self::Attributes,
     ];
 
-    /// The field's name in JSON with the `/` before it: where it stands in an item.
-    pub(super) const fn pointer(self) -> &'static str {
+    /// The field's name in JSON.
+    pub(super) fn name(self) -> &'static str {
+        &self.pointer()[1..]
+    }
+
+    /// The field with this name; names are told apart by case.
+    pub(super) fn of_name(name: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|field| field.name() == name)
+    }
+}
+
+impl Place for Field {
+    fn pointer(self) -> &'static str {
         match self {
             Self::EventId => "/event_id",
             Self::OrderId => "/order_id",
@@ -60,13 +72,7 @@ impl Field {
         }
     }
 
-    /// The field's name in JSON.
-    pub(super) fn name(self) -> &'static str {
-        &self.pointer()[1..]
-    }
-
-    /// What a right value is, as the end of a sentence.
-    pub(super) const fn right_value(self) -> &'static str {
+    fn right_value(self) -> &'static str {
         match self {
             Self::OrderId => "a string of 1 to 200 characters, or an integer",
             Self::Status => "a string such as `placed`, 1 to 64 characters",
@@ -81,11 +87,6 @@ impl Field {
                 "a string of 1 to 200 characters"
             }
         }
-    }
-
-    /// The field with this name; names are told apart by case.
-    fn of_name(name: &str) -> Option<Self> {
-        Self::ALL.into_iter().find(|field| field.name() == name)
     }
 }
 
@@ -112,7 +113,13 @@ impl<'body> Fields<'body> {
             let detail = format_args!("The item is {kind}; an event is an object of named fields");
             faults.push("", "wrong_type", detail);
         } else {
-            faults.push("", "not_json", format_args!("The item is not JSON: {error}"));
+            // Only a line comes here unchecked: of a line the column is enough, and what seemed to
+            // stand in it may not be what was meant.
+            *faults = Faults::default();
+            let (what, column) = (error.to_string(), error.column());
+            let what = what.split(" at line ").next().unwrap_or_default();
+            let detail = format_args!("The line is not JSON: {what} at column {column}");
+            faults.push("", "not_json", detail);
         }
         None
     }
@@ -169,6 +176,7 @@ mod tests {
         for (item, code) in [
             ("", "not_json"),
             ("{\"status\":", "not_json"),
+            ("{\"colour\":1,}", "not_json"),
             ("{} {}", "not_json"),
             ("17", "wrong_type"),
         ] {

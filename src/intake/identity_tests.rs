@@ -1,5 +1,5 @@
 use crate::domain::IdentifiedEvent;
-use crate::intake::{BodyLimits, EventDefaults, event, json_items};
+use crate::intake::{BodyFormat, BodyLimits, EventDefaults, events};
 
 const SALE: &str = r#"{"order_id":"1001","status":"placed","amount":"20.00","currency":"USD",
     "event_time":"2026-10-01T09:05:00Z","store_id":"S1","till_id":"T1","customer_id":"C1",
@@ -8,8 +8,8 @@ const SALE: &str = r#"{"order_id":"1001","status":"placed","amount":"20.00","cur
 fn identified(json: &str) -> IdentifiedEvent {
     let defaults = EventDefaults { currency: "USD".parse().expect("a currency") };
     let limits = BodyLimits::default();
-    let items = json_items(json.as_bytes(), &limits).expect(json);
-    event(&items[0], &defaults, &limits).expect(json)
+    let items = events(json.as_bytes(), BodyFormat::Json, &defaults, &limits).expect(json);
+    items.into_iter().next().expect("one item").outcome.expect(json)
 }
 
 #[test]

@@ -1,16 +1,15 @@
-//! One item → a checked event with its identity, or all that is wrong with it.
-
-use std::borrow::Cow;
-use std::str::FromStr;
+//! Each item → a checked event with its identity, or all that is wrong with it.
 
 use super::attributes;
-use super::faults::{Coded, Faults, Quoted};
+use super::cloud_event::{self, Given};
+use super::faults::{FaultRoom, Faults, Quoted};
 use super::fields::{Field, Fields};
 use super::identity::Content;
-use super::raw_json::{Kind, text_of_string};
-use super::wire::{BodyLimits, Item};
+use super::raw_json::Kind;
+use super::values::Place as _;
+use super::wire::{self, BodyError, BodyFormat, BodyLimits, Item, ItemForm};
 use crate::domain::{
-    Amount, Attributes, Currency, EventTime, Fault, IdentifiedEvent, InvalidText, OrderId,
+    Amount, Attributes, Currency, EventId, EventTime, Fault, IdentifiedEvent, InvalidText, OrderId,
 };
 
 /// What an event means by what it leaves out.
@@ -30,45 +29,109 @@ pub struct InvalidItem {
     pub faults: Vec<Fault>,
 }
 
+impl InvalidItem {
+    fn of(event_id: Option<EventId>, faults: Faults) -> Self {
+        let event_id = event_id.map(|id| id.as_str().to_owned());
+        Self { event_id, faults: faults.into_vec() }
+    }
+}
+
+/// An item after its check.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct CheckedItem {
+    /// Its place in the body, from 0: of a list, or in lines.
+    pub index: usize,
+    /// The event, or all that is wrong.
+    pub outcome: Result<IdentifiedEvent, InvalidItem>,
+}
+
+/// Takes a body apart and checks every item, in the order written. Of a body with very many
+/// faults, the later items are told their first fault alone.
+///
+/// # Errors
+/// [`BodyError`] says why the body as a whole cannot be read.
+pub fn events(
+    body: &[u8],
+    format: BodyFormat,
+    defaults: &EventDefaults,
+    limits: &BodyLimits,
+) -> Result<Vec<CheckedItem>, BodyError> {
+    let mut room = FaultRoom::default();
+    let check = |item: Item<'_>| {
+        let mut outcome = event(&item, defaults, limits);
+        if let Err(refused) = &mut outcome {
+            room.bound(&mut refused.faults);
+        }
+        CheckedItem { index: item.index(), outcome }
+    };
+    Ok(wire::items(body, format, limits)?.into_iter().map(check).collect())
+}
+
 /// Checks one item and gives it its identity.
 ///
 /// # Errors
 /// [`InvalidItem`] lists every fault of the item, each with the place inside the item.
-pub fn event(
+fn event(
     item: &Item<'_>,
     defaults: &EventDefaults,
     limits: &BodyLimits,
 ) -> Result<IdentifiedEvent, InvalidItem> {
     let mut faults = Faults::default();
-    let (bytes, bytes_max) = (item.text().len(), limits.event_bytes_max);
+    let Some(text) = text_of(item, limits, &mut faults) else {
+        return Err(InvalidItem { event_id: None, faults: faults.into_vec() });
+    };
+    let (fields, given) = match item.form() {
+        ItemForm::Event => (Fields::read(text, &mut faults), Given::default()),
+        ItemForm::CloudEvent => cloud_event::read(text, &mut faults),
+    };
+    match fields {
+        Some(fields) => Check { fields, given, faults }.event(defaults),
+        None => Err(InvalidItem::of(given.event_id, faults)),
+    }
+}
+
+/// The JSON text of an item, when there is one and it is not too long.
+fn text_of<'body>(
+    item: &Item<'body>,
+    limits: &BodyLimits,
+    faults: &mut Faults,
+) -> Option<&'body str> {
+    let text = match item.text() {
+        Ok(text) => text,
+        Err(fault) => {
+            faults.push("", fault.code(), format_args!("{fault}"));
+            return None;
+        }
+    };
+    let (bytes, bytes_max) = (text.len(), limits.event_bytes_max);
     if bytes > bytes_max {
         let detail = format_args!("The item has {bytes} bytes; at most {bytes_max} are allowed");
         faults.push("", "too_large", detail);
-        return Err(InvalidItem { event_id: None, faults: faults.into_vec() });
+        return None;
     }
-    match Fields::read(item.text(), &mut faults) {
-        Some(fields) => Check { fields, faults }.event(defaults),
-        None => Err(InvalidItem { event_id: None, faults: faults.into_vec() }),
-    }
+    Some(text)
 }
 
 /// Reads the fields of one item and gathers their faults. Its methods answer `None` for a value
 /// that is left out and for one at fault.
 struct Check<'body> {
     fields: Fields<'body>,
+    /// What stands outside the fields.
+    given: Given,
     faults: Faults,
 }
 
 impl<'body> Check<'body> {
     fn event(mut self, defaults: &EventDefaults) -> Result<IdentifiedEvent, InvalidItem> {
-        let event_id = self.optional_id(Field::EventId);
+        let event_id = self.event_id();
         let order_id = self.order_id();
-        let status = self.required(Field::Status).and_then(|json| self.id(Field::Status, json));
+        let status =
+            self.required(Field::Status).and_then(|json| self.faults.id(Field::Status, json));
         let amount = self.amount();
         let event_time = self.event_time();
         let currency = self.currency(defaults);
         let store_id = self.optional_id(Field::StoreId);
-        let till_id = self.optional_id(Field::TillId);
+        let till_id = self.optional_id(Field::TillId).or(self.given.till_id.take());
         let customer_id = self.optional_id(Field::CustomerId);
         let item_count = self.item_count();
         let attributes = self.attributes();
@@ -90,92 +153,34 @@ impl<'body> Check<'body> {
                 };
                 Ok(content.identified_by(event_id))
             }
-            _ => Err(InvalidItem {
-                event_id: event_id.map(|id| id.as_str().to_owned()),
-                faults: self.faults.into_vec(),
-            }),
+            _ => Err(InvalidItem::of(event_id, self.faults)),
         }
     }
 
     /// The JSON text of a field that must be there.
     fn required(&mut self, field: Field) -> Option<&'body str> {
-        let value = self.fields.value(field);
-        if value.is_none() {
-            let is_null = self.fields.written(field).is_some();
-            let how = if is_null { "is null, but it is required" } else { "is required" };
-            let detail = format_args!("{field} {how}: {}", field.right_value());
-            self.faults.push(field.pointer(), "missing", detail);
-        }
-        value
-    }
-
-    /// Notes that a value is of another JSON type than the field has.
-    fn wrong_type(&mut self, field: Field, json: &str) {
-        let (kind, right) = (Kind::of(json), field.right_value());
-        let so = match (field, kind) {
-            (Field::EventTime, Kind::Number) => "epoch numbers are refused, write",
-            _ => "it must be",
-        };
-        let detail = format_args!("{field} is {kind}; {so} {right}");
-        self.faults.push(field.pointer(), "wrong_type", detail);
-    }
-
-    /// The text of a field that must be a string.
-    fn text(&mut self, field: Field, json: &'body str) -> Option<Cow<'body, str>> {
-        if Kind::of(json) != Kind::String {
-            self.wrong_type(field, json);
-            return None;
-        }
-        text_of_string(json)
-            .map_err(|fault| {
-                self.faults.push(field.pointer(), "invalid", format_args!("{field} {fault}"));
-            })
-            .ok()
-    }
-
-    /// An id or a word of the domain: a string of bounded length.
-    fn id<T>(&mut self, field: Field, json: &'body str) -> Option<T>
-    where
-        T: TryFrom<String, Error = InvalidText>,
-    {
-        let text = self.text(field, json)?;
-        self.bounded(field, text.into_owned())
+        self.faults.required(field, self.fields.written(field))
     }
 
     fn optional_id<T>(&mut self, field: Field) -> Option<T>
     where
         T: TryFrom<String, Error = InvalidText>,
     {
-        self.fields.value(field).and_then(|json| self.id(field, json))
+        self.fields.value(field).and_then(|json| self.faults.id(field, json))
     }
 
-    fn bounded<T>(&mut self, field: Field, text: String) -> Option<T>
-    where
-        T: TryFrom<String, Error = InvalidText>,
-    {
-        T::try_from(text)
-            .map_err(|fault| {
-                self.faults.push(field.pointer(), fault.code(), format_args!("{field} {fault}"));
-            })
-            .ok()
-    }
-
-    /// A value whose domain type reads it from text.
-    fn parsed<T>(&mut self, field: Field, text: &str) -> Option<T>
-    where
-        T: FromStr<Err: Coded>,
-    {
-        if text.is_empty() {
-            let detail = format_args!("{field} is empty; it must be {}", field.right_value());
-            self.faults.push(field.pointer(), "empty", detail);
-            return None;
+    /// The id given from outside, or that of the field; two that differ are a fault.
+    fn event_id(&mut self) -> Option<EventId> {
+        let written = self.optional_id::<EventId>(Field::EventId);
+        let Some(id) = self.given.event_id.take() else { return written };
+        if let Some(other) = written.filter(|other| *other != id) {
+            let (other, id) = (Quoted(other.as_str()), Quoted(id.as_str()));
+            let detail = format_args!(
+                "`event_id` is {other}, the `id` around it {id}; leave it out, or make them equal"
+            );
+            self.faults.push(Field::EventId.pointer(), "conflicting_fields", detail);
         }
-        text.parse()
-            .map_err(|fault: T::Err| {
-                let detail = format_args!("{field} {} {fault}", Quoted(text));
-                self.faults.push(field.pointer(), fault.code(), detail);
-            })
-            .ok()
+        Some(id)
     }
 
     /// A string, or the digits of an integer as they stand.
@@ -183,7 +188,7 @@ impl<'body> Check<'body> {
         let field = Field::OrderId;
         let json = self.required(field)?;
         if Kind::of(json) != Kind::Number {
-            return self.id(field, json);
+            return self.faults.id(field, json);
         }
         // `1.0`, `1e0` and `-0` are other spellings of a number; as text they would be other orders.
         if json.contains(['.', 'e', 'E']) || json == "-0" {
@@ -192,7 +197,7 @@ impl<'body> Check<'body> {
             self.faults.push(field.pointer(), "invalid", detail);
             return None;
         }
-        self.bounded(field, json.to_owned())
+        self.faults.bounded(field, json.to_owned())
     }
 
     /// `amount`, or else `total`: from a string or a number, either way from its text.
@@ -207,28 +212,30 @@ impl<'body> Check<'body> {
             Some(json) => (Field::Total, json),
         };
         if Kind::of(json) == Kind::Number {
-            return self.parsed(field, json);
+            return self.faults.parsed(field, json);
         }
-        let text = self.text(field, json)?;
-        self.parsed(field, &text)
+        let text = self.faults.text(field, json)?;
+        self.faults.parsed(field, &text)
     }
 
     fn event_time(&mut self) -> Option<EventTime> {
+        if let Some(given) = self.given.event_time {
+            return given.read;
+        }
         let json = self.required(Field::EventTime)?;
-        let text = self.text(Field::EventTime, json)?;
-        self.parsed(Field::EventTime, &text)
+        self.faults.time(Field::EventTime, json)
     }
 
     /// The currency of the event; the default also stands in for one at fault, which is noted.
     fn currency(&mut self, defaults: &EventDefaults) -> Currency {
         let mut read = || {
             let json = self.fields.value(Field::Currency)?;
-            let text = self.text(Field::Currency, json)?;
+            let text = self.faults.text(Field::Currency, json)?;
             // Almost every event is in the service's own currency; that needs no look-up.
             if text == defaults.currency.code() {
                 return None;
             }
-            self.parsed(Field::Currency, &text)
+            self.faults.parsed(Field::Currency, &text)
         };
         read().unwrap_or(defaults.currency)
     }
@@ -237,7 +244,7 @@ impl<'body> Check<'body> {
         let field = Field::ItemCount;
         let json = self.fields.value(field)?;
         if Kind::of(json) != Kind::Number {
-            self.wrong_type(field, json);
+            self.faults.wrong_type(field, json);
             return None;
         }
         let code = match json.parse::<i64>() {

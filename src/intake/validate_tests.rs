@@ -1,5 +1,4 @@
 use super::*;
-use crate::intake::json_items;
 
 /// A sale whose fields are JSON texts by name.
 struct Sale(Vec<(String, String)>);
@@ -35,8 +34,8 @@ fn checked(json: &str) -> Result<IdentifiedEvent, InvalidItem> {
     let defaults = EventDefaults { currency: "USD".parse().expect("a currency") };
     let limits = BodyLimits::default();
     let body = format!("[{json}]");
-    let items = json_items(body.as_bytes(), &limits).expect(json);
-    event(&items[0], &defaults, &limits)
+    let items = events(body.as_bytes(), BodyFormat::Json, &defaults, &limits).expect(json);
+    items.into_iter().next().expect("one item").outcome
 }
 
 fn faults_of(json: &str) -> Vec<(String, &'static str)> {

@@ -10,9 +10,13 @@
 #[path = "../support/mod.rs"]
 mod support;
 
+mod bad_fields;
+mod bad_inputs;
+mod body_memory;
 mod crash;
 mod demo;
 mod disconnect;
+mod formats;
 mod idle_closing;
 mod poison;
 mod posting;

@@ -1,5 +1,7 @@
 //! Answers, and events to post.
 
+use std::io::Write as _;
+
 use serde_json::{Value, json};
 
 /// An answer of the service, its body as JSON where it is.
@@ -30,4 +32,16 @@ pub fn a_sale(id: &str, clock: &str, amount: &str) -> Value {
         "event_id": format!("{id}-placed"), "order_id": id, "status": "placed", "amount": amount,
         "event_time": format!("2026-10-01T{clock}Z"),
     })
+}
+
+/// `bytes` as gzip.
+pub fn gzip(bytes: &[u8]) -> Vec<u8> {
+    let mut encoder = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::default());
+    encoder.write_all(bytes).unwrap();
+    encoder.finish().unwrap()
+}
+
+/// `bytes` as zstd.
+pub fn zstd(bytes: &[u8]) -> Vec<u8> {
+    zstd::encode_all(bytes, 3).unwrap()
 }

@@ -5,6 +5,6 @@ pub mod client;
 pub mod postgres;
 pub mod service;
 
-pub use client::{Answer, a_sale};
+pub use client::{Answer, a_sale, gzip, zstd};
 pub use postgres::TestDatabase;
 pub use service::TestService;

@@ -112,6 +112,18 @@ impl TestService {
             .await
     }
 
+    /// Posts compressed events.
+    pub async fn post_compressed(
+        &self,
+        content_type: &str,
+        content_encoding: &str,
+        body: impl Into<reqwest::Body>,
+    ) -> Answer {
+        let request = self.client.post(self.url("/v1/events")).body(body);
+        let request = request.header("content-type", content_type);
+        Answer::of(request.header("content-encoding", content_encoding)).await
+    }
+
     /// Posts events that must all be accepted.
     pub async fn post_events(&self, events: &[Value]) {
         let answer = self.post("/v1/events", events.into()).await;

@@ -1,139 +1,69 @@
-//! A JSON body as items: one event, an array of events, or `{"events": […]}`.
-//!
-//! What makes the whole body unreadable is a [`BodyError`]; what is wrong inside one item is left
-//! to [`validate`](super::validate), so that it costs nobody but that item.
+//! Bodies that are one JSON value: an event, an array of events or `{"events": […]}`; a CloudEvent
+//! or an array of them.
 
 use std::fmt;
 
 use serde::de::{DeserializeSeed, Deserializer, IgnoredAny, MapAccess, SeqAccess, Visitor};
 use serde_json::value::RawValue;
 
-use super::faults::Quoted;
-use super::raw_json::{Kind, is_deeper_than, text_of_string};
+use super::{BodyError, BodyLimits, DEPTH_MAX, Item, ItemForm};
+use crate::intake::faults::Quoted;
+use crate::intake::raw_json::{Kind, is_deeper_than, text_of_string};
 
-/// How deep lists and objects of a body may stand in one another, the outermost counted.
-const DEPTH_MAX: usize = 128;
-
-/// How much one body may hold.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct BodyLimits {
-    /// The most events of one body.
-    pub events_max: usize,
-    /// The longest event, in bytes of its JSON text.
-    pub event_bytes_max: usize,
-}
-
-impl Default for BodyLimits {
-    /// 10,000 events of 64 KiB.
-    fn default() -> Self {
-        Self { events_max: 10_000, event_bytes_max: 64 * 1024 }
-    }
-}
-
-/// One item of a body: a JSON value that ought to be an event.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Item<'body> {
-    index: usize,
+/// Takes a body of events apart into its items, in the order written. An empty array has none.
+pub(super) fn event_items<'body>(
     text: &'body str,
-}
-
-impl<'body> Item<'body> {
-    /// Its place in the body, from 0.
-    pub const fn index(&self) -> usize {
-        self.index
-    }
-
-    /// Its JSON text as it was posted.
-    pub const fn text(&self) -> &'body str {
-        self.text
-    }
-}
-
-/// Why a body could not be taken apart into items; nothing of it is stored.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-pub enum BodyError {
-    /// Not UTF-8.
-    #[error("The body is not UTF-8: byte {position} belongs to no character")]
-    NotUtf8 {
-        /// The first byte that is wrong, counted from 0.
-        position: usize,
-    },
-    /// A byte order mark comes first.
-    #[error("The body begins with a byte order mark; JSON is sent without one (RFC 8259)")]
-    ByteOrderMark,
-    /// Not one JSON value.
-    #[error("The body is not JSON: {detail}")]
-    NotJson {
-        /// What was found, with line and column.
-        detail: String,
-    },
-    /// Lists and objects stand in one another too deep.
-    #[error("The body is nested deeper than {max} levels; an event needs two")]
-    TooDeep {
-        /// How deep they may stand.
-        max: usize,
-    },
-    /// More events than one body may hold.
-    #[error("The body has {count} events; at most {max} are allowed, so send them in parts")]
-    TooManyEvents {
-        /// The events found.
-        count: usize,
-        /// The events allowed.
-        max: usize,
-    },
-    /// A string, a number, a boolean or null.
-    #[error("The body is {found}; send an event, an array of events or {{\"events\": […]}}")]
-    NotAnEventList {
-        /// What it is, with its article.
-        found: String,
-    },
-    /// `events` is something else than an array.
-    #[error("`events` must be an array of events")]
-    EventsNotAnArray,
-    /// `events` is written more than once.
-    #[error("`events` is written more than once; write it once")]
-    DuplicateEvents,
-    /// Something else stands beside `events`.
-    #[error("{name} stands beside `events`; only `events` may be there")]
-    UnknownMember {
-        /// The first other member, cut short where it is long, in backticks.
-        name: String,
-    },
-}
-
-impl From<serde_json::Error> for BodyError {
-    fn from(error: serde_json::Error) -> Self {
-        Self::NotJson { detail: error.to_string() }
-    }
-}
-
-/// Takes a JSON body apart into its items, in the order written. An empty array has none.
-///
-/// # Errors
-/// [`BodyError`] says why the body as a whole cannot be read.
-pub fn json_items<'body>(
-    body: &'body [u8],
     limits: &BodyLimits,
 ) -> Result<Vec<Item<'body>>, BodyError> {
-    if body.starts_with(b"\xEF\xBB\xBF") {
-        return Err(BodyError::ByteOrderMark);
-    }
-    let text = std::str::from_utf8(body)
-        .map_err(|error| BodyError::NotUtf8 { position: error.valid_up_to() })?;
     // The parser gets the text untrimmed, so that line and column are those of the body.
-    let value = text.trim_matches([' ', '\t', '\n', '\r']);
-    let (items, levels_around) = match Kind::of(value) {
-        Kind::Array => (array_items(text, limits)?, 1),
+    let value = trimmed(text);
+    match Kind::of(value) {
+        Kind::Array => not_too_deep(array_items(text, ItemForm::Event, limits)?, 1),
         Kind::Object => match envelope_items(text, limits)? {
-            Some(items) => (items, 2),
-            None => (vec![Item { index: 0, text: value }], 0),
+            Some(items) => not_too_deep(items, 2),
+            None => not_too_deep(vec![Item::of(0, value, ItemForm::Event)], 0),
         },
         kind @ (Kind::Null | Kind::Boolean | Kind::Number | Kind::String) => {
             serde_json::from_str::<IgnoredAny>(text)?;
-            return Err(BodyError::NotAnEventList { found: kind.to_string() });
+            Err(BodyError::NotAnEventList { found: kind.to_string() })
         }
-    };
-    if items.iter().any(|item| is_deeper_than(item.text, DEPTH_MAX - levels_around)) {
+    }
+}
+
+/// The one item of a body that is a CloudEvent.
+pub(super) fn cloud_event_item(text: &str) -> Result<Vec<Item<'_>>, BodyError> {
+    serde_json::from_str::<IgnoredAny>(text)?;
+    let value = trimmed(text);
+    match Kind::of(value) {
+        Kind::Object => not_too_deep(vec![Item::of(0, value, ItemForm::CloudEvent)], 0),
+        kind => Err(BodyError::NotACloudEvent { found: kind.to_string() }),
+    }
+}
+
+/// The items of a body that is an array of CloudEvents.
+pub(super) fn cloud_event_items<'body>(
+    text: &'body str,
+    limits: &BodyLimits,
+) -> Result<Vec<Item<'body>>, BodyError> {
+    match Kind::of(trimmed(text)) {
+        Kind::Array => not_too_deep(array_items(text, ItemForm::CloudEvent, limits)?, 1),
+        kind => {
+            serde_json::from_str::<IgnoredAny>(text)?;
+            Err(BodyError::NotACloudEventBatch { found: kind.to_string() })
+        }
+    }
+}
+
+/// The text without the white space of JSON around it.
+fn trimmed(text: &str) -> &str {
+    text.trim_matches([' ', '\t', '\n', '\r'])
+}
+
+/// The items, unless one of them is too deep inside the `levels_around` it.
+fn not_too_deep(items: Vec<Item<'_>>, levels_around: usize) -> Result<Vec<Item<'_>>, BodyError> {
+    let depth_max = DEPTH_MAX - levels_around;
+    if items.iter().filter_map(|item| item.text().ok()).any(|text| is_deeper_than(text, depth_max))
+    {
         return Err(BodyError::TooDeep { max: DEPTH_MAX });
     }
     Ok(items)
@@ -142,10 +72,11 @@ pub fn json_items<'body>(
 /// The items of a body that is an array.
 fn array_items<'body>(
     text: &'body str,
+    form: ItemForm,
     limits: &BodyLimits,
 ) -> Result<Vec<Item<'body>>, BodyError> {
     let mut json = serde_json::Deserializer::from_str(text);
-    let list = List::up_to(limits.events_max).deserialize(&mut json)?;
+    let list = List::up_to(limits.events_max).of(form).deserialize(&mut json)?;
     json.end()?;
     list.into_items()
 }
@@ -177,6 +108,7 @@ fn envelope_items<'body>(
 #[derive(Debug, Default)]
 struct List<'body> {
     events_max: usize,
+    form: ItemForm,
     items: Vec<Item<'body>>,
     /// All values, those beyond `events_max` included, so that the refusal can say how many.
     count: usize,
@@ -185,6 +117,10 @@ struct List<'body> {
 impl<'body> List<'body> {
     fn up_to(events_max: usize) -> Self {
         Self { events_max, ..Self::default() }
+    }
+
+    fn of(self, form: ItemForm) -> Self {
+        Self { form, ..self }
     }
 
     fn into_items(self) -> Result<Vec<Item<'body>>, BodyError> {
@@ -213,7 +149,7 @@ impl<'de> Visitor<'de> for List<'de> {
     fn visit_seq<A: SeqAccess<'de>>(mut self, mut values: A) -> Result<Self, A::Error> {
         while let Some(value) = values.next_element::<&RawValue>()? {
             if self.count < self.events_max {
-                self.items.push(Item { index: self.count, text: value.get() });
+                self.items.push(Item::of(self.count, value.get(), self.form));
             }
             self.count += 1;
         }
@@ -256,10 +192,18 @@ impl<'de> Visitor<'de> for Envelope<'de> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::intake::wire::{self, BodyFormat};
+
+    fn json_items<'body>(
+        body: &'body [u8],
+        limits: &BodyLimits,
+    ) -> Result<Vec<Item<'body>>, BodyError> {
+        wire::items(body, BodyFormat::Json, limits)
+    }
 
     fn items(body: &[u8]) -> Result<Vec<&str>, BodyError> {
         let limits = BodyLimits { events_max: 3, ..BodyLimits::default() };
-        Ok(json_items(body, &limits)?.iter().map(Item::text).collect())
+        Ok(json_items(body, &limits)?.iter().filter_map(|item| item.text().ok()).collect())
     }
 
     #[test]
