@@ -29,6 +29,18 @@ pub(super) enum Stands {
     Undone,
 }
 
+impl Stands {
+    /// Where the event of a taken id stands, from its position and whether somebody decided on it in
+    /// quarantine.
+    pub(super) fn of(seq: Option<i64>, is_resolved: bool) -> Self {
+        match seq {
+            Some(seq) => Self::Logged(Seq::new(seq)),
+            None if is_resolved => Self::Rejected,
+            None => Self::Waiting,
+        }
+    }
+}
+
 /// An answer that does not know the new `seq`s yet.
 #[derive(Debug, Clone, Copy)]
 enum Decision {
@@ -48,6 +60,11 @@ enum Decision {
 pub(super) struct Decided(Vec<Decision>);
 
 impl Decided {
+    /// Whether no two events of the append contradict each other.
+    pub(super) fn is_free_of_conflicts(&self) -> bool {
+        !self.0.iter().any(|decision| matches!(decision, Decision::Conflict(_)))
+    }
+
     /// The answers, once `seqs` are drawn: for the events first, then heartbeats, then releases.
     pub(super) fn with_seqs(self, fresh: &Fresh<'_>, seqs: &[Seq]) -> Vec<Appended> {
         let heartbeats_from = fresh.events.len();

@@ -46,11 +46,7 @@ pub(super) async fn known_ids(
     rows.into_iter()
         .map(|(event_id, hash, seq, action)| {
             let hash = hash.try_into().map_err(|_| unreadable("content hash", &event_id))?;
-            let stands = match (seq, action) {
-                (Some(seq), _) => Stands::Logged(Seq::new(seq)),
-                (None, Some(_)) => Stands::Rejected,
-                (None, None) => Stands::Waiting,
-            };
+            let stands = Stands::of(seq, action.is_some());
             Ok((event_id, Known { content_hash: ContentHash(hash), stands }))
         })
         .collect()

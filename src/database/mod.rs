@@ -13,6 +13,7 @@
 
 mod append;
 mod append_decisions;
+mod append_fast;
 mod append_rows;
 mod checkpoint;
 mod connect;

@@ -18,6 +18,17 @@ pub struct LogRoom {
 }
 
 impl LogRoom {
+    /// Whether there is room for many more appends, as far as is known.
+    pub(super) const fn is_known(self) -> bool {
+        self.end > 0
+    }
+
+    /// The same room after an append up to `last`: no longer known when little of it is left.
+    pub(super) fn after(self, last: Seq) -> Self {
+        let needed_end = last.get().saturating_add(ROOM_MIN);
+        if self.end >= needed_end { self } else { Self::default() }
+    }
+
     /// Makes sure that the raw log takes records up to `last` and some way beyond. Called under
     /// the append lock, so that two replicas never attach the same partition.
     ///

@@ -230,15 +230,7 @@ impl Writer {
         requests: &[AppendRequest],
     ) -> Result<Vec<Vec<Appended>>, DatabaseError> {
         let appended = self.database.append(requests, self.future_guard, &mut self.room).await?;
-        let newest = appended.iter().flatten().filter_map(|one| match one {
-            Appended::Accepted(seq) => Some(*seq),
-            Appended::Duplicate(_)
-            | Appended::Conflict { .. }
-            | Appended::Quarantined
-            | Appended::RejectedBefore
-            | Appended::NotStored
-            | Appended::NotInQuarantine => None,
-        });
+        let newest = appended.iter().flatten().filter_map(Appended::accepted);
         if let Some(newest) = newest.max() {
             self.appended.send_if_modified(|head| {
                 let moved = newest > *head;

@@ -1,0 +1,136 @@
+//! The usual append in one round trip: new events, some of them perhaps posted before. What is
+//! unusual (an all-or-nothing request, an event from the future, a heartbeat, a release, the end of
+//! the last partition) goes the long way.
+
+use std::collections::HashMap;
+
+use chrono::{DateTime, Utc};
+use rust_decimal::Decimal;
+use sqlx::PgConnection;
+
+use super::DatabaseError;
+use super::append::{AppendRequest, Appended, FutureGuard};
+use super::append_decisions::{Decided, Decisions, Fresh, Known, Stands};
+use super::error::Doing;
+use super::partitions::LogRoom;
+use super::values::{amount_to_sql, unreadable};
+use crate::domain::{
+    ContentHash, CustomerId, Event, EventTime, IdentifiedEvent, Seq, StoreId, TillId,
+};
+
+/// Appends in one statement, and so in one transaction. Answers nothing, and has stored nothing,
+/// when the long way must be gone.
+pub(super) async fn append_fast(
+    conn: &mut PgConnection,
+    requests: &[AppendRequest],
+    guard: FutureGuard,
+    room: LogRoom,
+) -> Result<Option<Vec<Vec<Appended>>>, DatabaseError> {
+    if !room.is_known() || !requests.iter().all(is_usual) {
+        return Ok(None);
+    }
+    let (decided, fresh) = decide(requests, HashMap::new());
+    let is_clear = decided.iter().all(Decided::is_free_of_conflicts);
+    if !is_clear || fresh.events.is_empty() {
+        return Ok(None);
+    }
+    let Some(stored) = store(conn, &fresh.events, guard).await? else { return Ok(None) };
+    let known = stored.taken()?;
+    let positions =
+        (0_u32..).zip(&fresh.events).map(|(nth, event)| (stored.first_seq.plus(nth), event));
+    let seqs: Vec<Seq> = positions
+        .filter(|(_, event)| !known.contains_key(event.event.event_id.as_str()))
+        .map(|(seq, _)| seq)
+        .collect();
+    let (decided, fresh) =
+        if known.is_empty() { (decided, fresh) } else { decide(requests, known) };
+    Ok(Some(decided.into_iter().map(|request| request.with_seqs(&fresh, &seqs)).collect()))
+}
+
+fn is_usual(request: &AppendRequest) -> bool {
+    matches!(request, AppendRequest::Events { all_or_nothing: false, .. })
+}
+
+fn decide(requests: &[AppendRequest], known: HashMap<String, Known>) -> (Vec<Decided>, Fresh<'_>) {
+    let mut decisions = Decisions::start(known, &[], EventTime::LATEST);
+    let decided = requests.iter().map(|request| decisions.decide(request)).collect();
+    (decided, decisions.into_fresh())
+}
+
+/// What `append_events` answers.
+#[derive(Debug, sqlx::FromRow)]
+struct StoredColumns {
+    first_seq: Option<i64>,
+    taken_ids: Option<Vec<String>>,
+    taken_hashes: Option<Vec<Vec<u8>>>,
+    taken_seqs: Option<Vec<Option<i64>>>,
+    taken_actions: Option<Vec<Option<String>>>,
+}
+
+struct Stored {
+    first_seq: Seq,
+    columns: StoredColumns,
+}
+
+impl Stored {
+    /// The ids that were taken.
+    fn taken(&self) -> Result<HashMap<String, Known>, DatabaseError> {
+        let columns = &self.columns;
+        let (Some(ids), Some(hashes), Some(seqs), Some(actions)) = (
+            &columns.taken_ids,
+            &columns.taken_hashes,
+            &columns.taken_seqs,
+            &columns.taken_actions,
+        ) else {
+            return Ok(HashMap::new());
+        };
+        let taken = ids.iter().zip(hashes).zip(seqs.iter().zip(actions));
+        taken
+            .map(|((event_id, hash), (seq, action))| {
+                let hash =
+                    hash.as_slice().try_into().map_err(|_| unreadable("content hash", event_id))?;
+                let stands = Stands::of(*seq, action.is_some());
+                Ok((event_id.clone(), Known { content_hash: ContentHash(hash), stands }))
+            })
+            .collect()
+    }
+}
+
+async fn store(
+    conn: &mut PgConnection,
+    fresh: &[&IdentifiedEvent],
+    guard: FutureGuard,
+) -> Result<Option<Stored>, DatabaseError> {
+    let events: Vec<&Event> = fresh.iter().map(|identified| &identified.event).collect();
+    let texts = |of: fn(&Event) -> &str| events.iter().map(|event| of(event)).collect::<Vec<_>>();
+    let options =
+        |of: fn(&Event) -> Option<&str>| events.iter().map(|event| of(event)).collect::<Vec<_>>();
+    let amounts: Vec<Decimal> = events.iter().map(|event| amount_to_sql(event.amount)).collect();
+    let times: Vec<DateTime<Utc>> = events.iter().map(|event| event.event_time.to_utc()).collect();
+    let columns: StoredColumns = sqlx::query_as(
+        "select * from append_events($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13)",
+    )
+    .bind(guard.skew_max.map(crate::domain::Span::as_micros))
+    .bind(texts(|event| event.event_id.as_str()))
+    .bind(fresh.iter().map(|one| one.content_hash.0.as_slice()).collect::<Vec<_>>())
+    .bind(texts(|event| event.order_id.as_str()))
+    .bind(texts(|event| event.status.as_str()))
+    .bind(amounts)
+    .bind(texts(|event| event.currency.code()))
+    .bind(times)
+    .bind(options(|event| event.store_id.as_ref().map(StoreId::as_str)))
+    .bind(options(|event| event.till_id.as_ref().map(TillId::as_str)))
+    .bind(options(|event| event.customer_id.as_ref().map(CustomerId::as_str)))
+    .bind(events.iter().map(|event| event.item_count).collect::<Vec<_>>())
+    .bind(events.iter().map(|event| attributes_text(event)).collect::<Vec<_>>())
+    .fetch_one(conn)
+    .await
+    .doing("append events")?;
+    Ok(columns.first_seq.map(|seq| Stored { first_seq: Seq::new(seq), columns }))
+}
+
+fn attributes_text(event: &Event) -> Option<String> {
+    let attributes = event.attributes.as_map();
+    // A map of texts is always JSON.
+    (!attributes.is_empty()).then(|| serde_json::to_string(attributes).unwrap_or_default())
+}
