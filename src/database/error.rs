@@ -29,6 +29,9 @@ pub enum DatabaseError {
         #[source]
         source: sqlx::Error,
     },
+    /// Every connection for reading is in use; the server itself answers.
+    #[error("every connection for reading is in use")]
+    ReadsBusy,
     /// The server cannot keep what Tillmark promises.
     #[error("this Postgres will not do: {0}")]
     Unsuitable(String),
@@ -56,6 +59,7 @@ impl DatabaseError {
             Self::NoAnswer { .. } => true,
             Self::Migrate(_)
             | Self::Address(_)
+            | Self::ReadsBusy
             | Self::Unsuitable(_)
             | Self::ProgressMoved
             | Self::NoSuchQuery(_)

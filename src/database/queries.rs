@@ -181,7 +181,7 @@ impl Database {
     /// # Errors
     /// [`DatabaseError::NoSuchQuery`], [`DatabaseError::Unreadable`] or [`DatabaseError::Failed`].
     pub async fn query(&self, name: &QueryName) -> Result<StoredQuery, DatabaseError> {
-        let mut conn = self.reads.acquire().await.doing("reach the database")?;
+        let mut conn = self.reader().await?;
         find(&mut conn, name, false).await
     }
 
@@ -198,8 +198,11 @@ impl Database {
         select.push(COLUMNS).push(" from queries where name > ");
         select.push_bind(after.map_or("", QueryName::as_str));
         select.push(" order by name limit ").push_bind(i64::from(limit));
-        let columns: Vec<QueryColumns> =
-            select.build_query_as().fetch_all(&self.reads).await.doing("list queries")?;
+        let columns: Vec<QueryColumns> = select
+            .build_query_as()
+            .fetch_all(&mut *self.reader().await?)
+            .await
+            .doing("list queries")?;
         columns.into_iter().map(QueryColumns::read).collect()
     }
 

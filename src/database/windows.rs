@@ -101,8 +101,11 @@ impl Database {
              ) late
              order by window_start, window_end, group_keys, currency",
         );
-        let columns: Vec<RowColumns> =
-            select.build_query_as().fetch_all(&self.reads).await.doing("read output rows")?;
+        let columns: Vec<RowColumns> = select
+            .build_query_as()
+            .fetch_all(&mut *self.reader().await?)
+            .await
+            .doing("read output rows")?;
         columns.into_iter().map(RowColumns::read).collect()
     }
 }

@@ -107,6 +107,9 @@ impl From<DatabaseError> for Problem {
         if let DatabaseError::NoSuchQuery(name) = &error {
             return Self::no_such_query(name.as_str());
         }
+        if matches!(error, DatabaseError::ReadsBusy) {
+            return Self::of(ProblemKind::Busy);
+        }
         if error.is_outage() {
             warn!(error = %error.chain(), "The database is away");
             return Self::of(ProblemKind::DatabaseAway);

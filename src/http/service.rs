@@ -129,6 +129,8 @@ pub(super) struct Limits {
     event_bytes_max: usize,
     /// The most entries of one page of a list.
     list_limit_max: u32,
+    /// The most reports made at a time.
+    reports_max: usize,
     /// The most connections at a time.
     connections_max: usize,
     /// How long the head of a request may take.
@@ -146,6 +148,7 @@ impl From<HttpSettings> for Limits {
             body_bytes_max: settings.body_bytes_max,
             event_bytes_max: settings.event_bytes_max,
             list_limit_max: settings.list_limit_max,
+            reports_max: settings.reports_max,
             connections_max: settings.connections_max,
             header_timeout: settings.header_timeout.to_string(),
             body_timeout: settings.body_timeout.to_string(),

@@ -10,6 +10,7 @@
 #[path = "../support/mod.rs"]
 mod support;
 
+mod busy;
 mod crash;
 mod disconnect;
 mod posting;

@@ -1,0 +1,73 @@
+//! A service whose reads are all held up, and one whose database is away.
+
+use std::time::Duration;
+
+use serde_json::json;
+use sqlx::Acquire as _;
+
+use crate::support::{Answer, TestDatabase, TestService};
+
+/// As many as are made at a time, and as many lists as are read at a time.
+const REPORTS_MAX: usize = 4;
+const READS_MAX: usize = 10;
+
+#[track_caller]
+fn assert_busy(answer: &Answer) {
+    assert_eq!((answer.status, &answer.body["type"]), (503, &json!("/problems/busy")));
+    assert!(!answer.header("retry-after").is_empty());
+}
+
+/// Asks so many times at once and waits until all the statements stand before a lock.
+async fn held_up(
+    service: &TestService,
+    database: &TestDatabase,
+    path: &str,
+    count: usize,
+) -> tokio::task::JoinSet<u16> {
+    let mut asked = tokio::task::JoinSet::new();
+    for _ in 0..count {
+        let request = service.client.get(service.url(path));
+        asked.spawn(async move { Answer::of(request).await.status });
+    }
+    let waiting = "select count(*) from pg_stat_activity
+        where datname = current_database() and wait_event_type = 'Lock'";
+    for _ in 0..400 {
+        if database.number(waiting).await >= i64::try_from(count).unwrap() {
+            return asked;
+        }
+        tokio::time::sleep(Duration::from_millis(10)).await;
+    }
+    panic!("{path} was not held up");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn heavy_reports_are_shed_and_leave_the_service_ready() {
+    let database = TestDatabase::create().await;
+    let service = TestService::start(&database).await;
+    let mut conn = database.pool.acquire().await.unwrap();
+    let mut lock = conn.begin().await.unwrap();
+    sqlx::raw_sql("lock table window_rows").execute(&mut *lock).await.unwrap();
+    let reports = held_up(&service, &database, "/v1/reconciliation", REPORTS_MAX).await;
+    assert_busy(&service.get("/v1/queries/hourly_sales/reconciliation").await);
+    assert_eq!(service.get("/v1/queries").await.status, 200);
+    assert_eq!(service.get("/readyz").await.status, 200);
+    lock.rollback().await.unwrap();
+    assert_eq!(reports.join_all().await, [200; REPORTS_MAX]);
+    assert_eq!(service.get("/v1/reconciliation").await.status, 200);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_list_that_finds_no_connection_is_told_that_the_service_is_busy_and_not_that_it_is_down()
+{
+    let database = TestDatabase::create().await;
+    let service = TestService::start(&database).await;
+    let mut conn = database.pool.acquire().await.unwrap();
+    let mut lock = conn.begin().await.unwrap();
+    sqlx::raw_sql("lock table window_rows").execute(&mut *lock).await.unwrap();
+    let lists = held_up(&service, &database, "/v1/hourly-sales", READS_MAX).await;
+    let (list, ready) = tokio::join!(service.get("/v1/queries"), service.get("/readyz"));
+    assert_busy(&list);
+    assert_eq!(ready.status, 200, "{}", ready.body);
+    lock.rollback().await.unwrap();
+    assert_eq!(lists.join_all().await, [200; READS_MAX]);
+}
