@@ -12,6 +12,7 @@ mod ids;
 mod money;
 mod query;
 mod query_spec;
+mod query_text;
 mod span;
 mod time;
 mod window;
@@ -26,7 +27,7 @@ pub use ids::{
 };
 pub use money::{Amount, Currency, InvalidAmount, InvalidCurrency, Money, Revenue};
 pub use query::{Filter, OutputMode, QuerySpec, Start, Trigger};
-pub use query_spec::{DeduplicateText, QuerySpecText, TriggerText, WindowText};
+pub use query_text::{DeduplicateText, QuerySpecText, TriggerText, WindowText};
 pub use span::{InvalidSpan, Span};
 pub use time::{EventTime, InvalidEventTime, Watermark};
 pub use window::{ClosedBy, GroupKey, Totals, Window, WindowKey, WindowSpec};
