@@ -89,6 +89,10 @@ impl Check {
             if values.is_empty() {
                 self.fault(&pointer, "empty", "lists no value, so no event could pass");
             }
+            for (index, _) in values.iter().enumerate().filter(|(_, value)| value.contains('\0')) {
+                let detail = "holds a NUL character, which no event has";
+                self.fault(&format!("{pointer}/{index}"), "invalid", detail);
+            }
             if let Some(field) = self.parse::<EventField>(&pointer, name) {
                 filter.0.insert(field, values.clone());
             }

@@ -48,6 +48,21 @@ fn every_fault_of_a_rule_is_named_at_its_place() {
 }
 
 #[test]
+fn nul_is_refused_wherever_it_would_reach_the_database() {
+    let faults = check(
+        r#"{"filter":{"status":["placed","a\u0000"],"attributes.a\u0000":["b"]},
+            "window":{"kind":"tumbling","size":"1 hour"},"watermark_delay":"1 hour","output_mode":"append",
+            "group_by":["attributes.\u0000"],"deduplicate":{"keys":["attributes.c\u0000"]}}"#,
+    )
+    .expect_err("NUL");
+    let pointers: Vec<&str> = faults.iter().map(|fault| fault.pointer.as_str()).collect();
+    assert_eq!(
+        pointers,
+        ["/filter/attributes.a\0", "/filter/status/1", "/group_by/0", "/deduplicate/keys/0"]
+    );
+}
+
+#[test]
 fn a_change_of_what_is_counted_makes_it_another_query() {
     let hourly = r#"{"window":{"kind":"tumbling","size":"1 hour"},"watermark_delay":"1 hour","output_mode":"append"}"#;
     let spec = check(hourly).expect("a good rule");
