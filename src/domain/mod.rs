@@ -10,6 +10,7 @@ mod event;
 mod fault;
 mod ids;
 mod money;
+mod object;
 mod query;
 mod query_spec;
 mod query_text;
@@ -26,6 +27,7 @@ pub use ids::{
     BatchId, CustomerId, EventId, InvalidText, OrderId, QueryName, Seq, Status, StoreId, TillId,
 };
 pub use money::{Amount, Currency, InvalidAmount, InvalidCurrency, Money, Revenue};
+pub use object::Object;
 pub use query::{Filter, OutputMode, QuerySpec, Start, Trigger};
 pub use query_text::{DeduplicateText, QuerySpecText, TriggerText, WindowText};
 pub use span::{InvalidSpan, Span};

@@ -63,6 +63,31 @@ fn nul_is_refused_wherever_it_would_reach_the_database() {
 }
 
 #[test]
+fn a_rule_is_made_of_objects_and_says_everything_once() {
+    let rule = r#"{"filter":{"status":["placed"]},"window":{"kind":"tumbling","size":"1 hour"},"watermark_delay":"1 hour",
+        "deduplicate":{"keys":["order_id"]},"output_mode":"append","trigger":{"kind":"manual"}}"#;
+    for (case, from, to, sentence) in [
+        ("window", r#"{"kind":"tumbling","size":"1 hour"}"#, r#"["tumbling","1 hour"]"#, "object"),
+        ("trigger", r#"{"kind":"manual"}"#, r#"["manual"]"#, "sequence, expected an object"),
+        ("keys", r#"{"keys":["order_id"]}"#, r#"[["order_id"]]"#, "expected an object"),
+        ("filter", r#"{"status":["placed"]}"#, r#"[["status"]]"#, "expected an object"),
+        (
+            "filter twice",
+            r#"{"status":["placed"]}"#,
+            r#"{"status":["placed"],"sta\u0074us":["paid"]}"#,
+            "`status` is there twice",
+        ),
+        ("size twice", r#""size":"1 hour""#, r#""size":"1 hour","size":"2 hours""#, "duplicate"),
+    ] {
+        let changed = rule.replace(from, to);
+        assert_ne!(changed, rule, "{case}");
+        let error = serde_json::from_str::<QuerySpecText>(&changed).expect_err(case);
+        assert!(error.is_data() && error.to_string().contains(sentence), "{case}: {error}");
+    }
+    check(rule).expect("a good rule");
+}
+
+#[test]
 fn a_change_of_what_is_counted_makes_it_another_query() {
     let hourly = r#"{"window":{"kind":"tumbling","size":"1 hour"},"watermark_delay":"1 hour","output_mode":"append"}"#;
     let spec = check(hourly).expect("a good rule");

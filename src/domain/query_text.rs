@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
+use super::object::{each_name_once, object, object_or_null};
 use super::{EventField, KeyField, QuerySpec, Span, Start, Trigger, WindowSpec};
 
 const MAX_EVENTS_PER_BATCH_DEFAULT: u32 = 100_000;
@@ -13,9 +14,10 @@ const MAX_EVENTS_PER_BATCH_DEFAULT: u32 = 100_000;
 #[serde(deny_unknown_fields)]
 pub struct QuerySpecText {
     /// Field → the values that pass.
-    #[serde(default)]
+    #[serde(default, deserialize_with = "each_name_once")]
     pub filter: BTreeMap<String, Vec<String>>,
     /// The windows.
+    #[serde(deserialize_with = "object")]
     pub window: WindowText,
     /// A duration.
     pub watermark_delay: String,
@@ -23,12 +25,12 @@ pub struct QuerySpecText {
     #[serde(default)]
     pub group_by: Vec<String>,
     /// The duplicates rule, if there is one.
-    #[serde(default)]
+    #[serde(default, deserialize_with = "object_or_null")]
     pub deduplicate: Option<DeduplicateText>,
     /// `append`, `update` or `complete`.
     pub output_mode: String,
     /// When it runs.
-    #[serde(default = "TriggerText::continuous")]
+    #[serde(default = "TriggerText::continuous", deserialize_with = "object")]
     pub trigger: TriggerText,
     /// The most records of one micro-batch.
     #[serde(default = "max_events_per_batch_default")]
