@@ -37,8 +37,8 @@ pub enum Appended {
     Duplicate(Seq),
     /// Its id was there already, with other content; this one is refused.
     Conflict {
-        /// Where the first stands.
-        first_seq: Seq,
+        /// Where the first stands; nowhere when it came earlier in the same all-or-nothing request.
+        first_seq: Option<Seq>,
         /// What the first says.
         first_content_hash: ContentHash,
     },
@@ -99,11 +99,27 @@ enum Place {
 enum Decision {
     Accepted(Place),
     Duplicate(Place),
-    Conflict(Place, ContentHash),
+    /// Without a place: with an event of its own request, of which nothing is stored.
+    Conflict(Option<Place>, ContentHash),
     NotStored,
 }
 
 impl Decision {
+    /// What it becomes when the new events from the n-th on are not stored after all.
+    fn undone(self, from: usize) -> Self {
+        match self {
+            Self::Accepted(Place::Fresh(index)) | Self::Duplicate(Place::Fresh(index))
+                if index >= from =>
+            {
+                Self::NotStored
+            }
+            Self::Conflict(Some(Place::Fresh(index)), hash) if index >= from => {
+                Self::Conflict(None, hash)
+            }
+            stays => stays,
+        }
+    }
+
     fn with_seqs(self, seqs: &[Seq]) -> Appended {
         let seq = |place| match place {
             Place::Logged(seq) => seq,
@@ -113,7 +129,7 @@ impl Decision {
             Self::Accepted(place) => Appended::Accepted(seq(place)),
             Self::Duplicate(place) => Appended::Duplicate(seq(place)),
             Self::Conflict(place, first_content_hash) => {
-                Appended::Conflict { first_seq: seq(place), first_content_hash }
+                Appended::Conflict { first_seq: place.map(seq), first_content_hash }
             }
             Self::NotStored => Appended::NotStored,
         }
@@ -142,15 +158,7 @@ impl<'append> Decisions<'append> {
                 self.taken.remove(&undone.event.event_id);
             }
             for decision in &mut decided {
-                let undone = matches!(
-                    decision,
-                    Decision::Accepted(_)
-                        | Decision::Duplicate(Place::Fresh(_))
-                        | Decision::Conflict(Place::Fresh(_), _)
-                );
-                if undone {
-                    *decision = Decision::NotStored;
-                }
+                *decision = decision.undone(fresh_before);
             }
         }
         decided
@@ -162,7 +170,7 @@ impl<'append> Decisions<'append> {
             self.known.get(event_id.as_str()).map(|&(seq, hash)| (Place::Logged(seq), hash));
         match logged.or_else(|| self.taken.get(event_id).copied()) {
             Some((place, hash)) if hash == identified.content_hash => Decision::Duplicate(place),
-            Some((place, hash)) => Decision::Conflict(place, hash),
+            Some((place, hash)) => Decision::Conflict(Some(place), hash),
             None => {
                 let place = Place::Fresh(self.fresh.len());
                 self.fresh.push(identified);
@@ -284,7 +292,7 @@ fn attributes_to_sql(event: &Event) -> Option<serde_json::Value> {
     (!attributes.is_empty()).then(|| serde_json::Value::Object(object()))
 }
 
-/// Keeps both hashes of every conflict, for audit.
+/// Keeps both hashes of every conflict with a stored event, for audit.
 async fn record_conflicts(
     conn: &mut PgConnection,
     requests: &[AppendRequest],
@@ -295,7 +303,9 @@ async fn record_conflicts(
         .zip(answers)
         .flat_map(|(request, answers)| request.events.iter().zip(answers));
     for (identified, answer) in pairs {
-        let Appended::Conflict { first_seq, first_content_hash } = answer else { continue };
+        let Appended::Conflict { first_seq: Some(first_seq), first_content_hash } = answer else {
+            continue;
+        };
         sqlx::query(
             "insert into event_conflicts
                  (received_at, event_id, first_seq, first_content_hash, refused_content_hash)
