@@ -108,6 +108,33 @@ async fn rows_are_picked_by_group_key_currency_finality_and_range() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn an_empty_value_picks_the_rows_that_have_none_and_those_where_it_is_empty() {
+    let database = TestDatabase::create().await;
+    let service = TestService::start(&database).await;
+    let mut rule = by_store("update", &json!({"kind": "manual"}));
+    rule["group_by"] = json!(["attributes.ch"]);
+    service.put("/v1/queries/q", rule).await;
+    let in_channel = |id: &str, amount: &str, attributes: Value| {
+        let mut sale = a_sale(id, "09:05:00", amount);
+        sale["attributes"] = attributes;
+        sale
+    };
+    service
+        .post_events(&[
+            in_channel("1", "1.00", json!({})),
+            in_channel("2", "2.00", json!({"ch": ""})),
+            in_channel("3", "4.00", json!({"ch": "web"})),
+        ])
+        .await;
+    service.run("q").await;
+    for (value, revenues) in [("", vec!["2.00", "1.00"]), ("web", vec!["4.00"])] {
+        let answer = service.get(&format!("/v1/queries/q/windows?attributes.ch={value}")).await;
+        let found: Vec<String> = rows_of(&answer).into_iter().map(|row| row.3).collect();
+        assert_eq!(found, revenues, "{value:?}");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn pages_of_every_list_follow_each_other_without_a_gap_or_a_repeat() {
     let database = TestDatabase::create().await;
     let service = TestService::start(&database).await;
