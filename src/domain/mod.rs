@@ -31,5 +31,5 @@ pub use object::Object;
 pub use query::{Filter, OutputMode, QuerySpec, Start, Trigger};
 pub use query_text::{DeduplicateText, QuerySpecText, TriggerText, WindowText};
 pub use span::{InvalidSpan, Span};
-pub use time::{EventTime, InvalidEventTime, Watermark};
+pub use time::{EventTime, InvalidEventTime, InvalidRangeEnd, RangeEnd, Watermark};
 pub use window::{ClosedBy, GroupKey, Totals, Window, WindowKey, WindowSpec};

@@ -13,7 +13,7 @@ use super::HttpSettings;
 use super::paging::{Page, PageLink, decode_cursor};
 use super::problem::Problem;
 use super::problem_kind::ProblemKind;
-use crate::domain::{EventTime, Fault, QueryName};
+use crate::domain::{EventTime, Fault, QueryName, RangeEnd};
 
 const LIMIT_DEFAULT: u32 = 100;
 
@@ -21,10 +21,11 @@ const LIMIT_DEFAULT: u32 = 100;
 #[derive(Debug, Clone, Copy, PartialEq, Eq, IntoParams)]
 #[into_params(parameter_in = Query)]
 pub(super) struct Range {
-    /// The first moment inside: RFC 3339 with `Z` or an offset (its `+` written `%2B`).
+    /// The first moment inside: RFC 3339 with `Z` or an offset (its `+` written `%2B`), from
+    /// 1900-01-01T00:00:00Z to 2200-01-01T00:00:00Z.
     #[param(value_type = Option<String>, format = DateTime, example = "2026-10-01T00:00:00Z")]
     pub(super) from: Option<EventTime>,
-    /// The first moment no longer inside.
+    /// The first moment no longer inside, in the same form and bounds.
     #[param(value_type = Option<String>, format = DateTime, example = "2026-10-02T00:00:00Z")]
     pub(super) to: Option<EventTime>,
 }
@@ -112,7 +113,8 @@ impl Params {
 
     /// `from` and `to`.
     pub(super) fn range(&mut self) -> Range {
-        let range = Range { from: self.parse("from"), to: self.parse("to") };
+        let mut end = |name| self.parse(name).map(|RangeEnd(time)| time);
+        let range = Range { from: end("from"), to: end("to") };
         if let (Some(from), Some(to)) = (range.from, range.to)
             && from > to
         {

@@ -77,6 +77,8 @@ async fn rows_are_picked_by_group_key_currency_finality_and_range() {
         ("?final=false", vec!["16.00", "32.00"]),
         ("?from=2026-10-01T11:00:00Z", vec!["16.00", "32.00"]),
         ("?to=2026-10-01T11:00:00Z", vec!["1.00", "4.00", "2.00", "8.00"]),
+        ("?from=1900-01-01T00:00:00Z&to=2200-01-01T00:00:00Z&final=false", vec!["16.00", "32.00"]),
+        ("?from=2200-01-01T00:00:00Z", vec![]),
         ("?from=2026-10-01T09:00:00.000001Z&to=2026-10-01T11:00:00Z", vec![]),
         ("?from=2026-10-01T11:00:00%2B02:00&to=2026-10-01T10:00:00Z&store_id=S1", vec!["1.00"]),
         ("?final=true&store_id=S2&currency=USD", vec!["2.00"]),
