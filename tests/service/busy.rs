@@ -1,9 +1,10 @@
-//! A service whose reads are all held up, and one whose database is away.
+//! A service whose reads are all held up.
 
 use std::time::Duration;
 
 use serde_json::json;
 use sqlx::Acquire as _;
+use tokio::task::JoinSet;
 
 use crate::support::{Answer, TestDatabase, TestService};
 
@@ -23,8 +24,8 @@ async fn held_up(
     database: &TestDatabase,
     path: &str,
     count: usize,
-) -> tokio::task::JoinSet<u16> {
-    let mut asked = tokio::task::JoinSet::new();
+) -> JoinSet<u16> {
+    let mut asked = JoinSet::new();
     for _ in 0..count {
         let request = service.client.get(service.url(path));
         asked.spawn(async move { Answer::of(request).await.status });

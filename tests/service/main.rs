@@ -13,6 +13,7 @@ mod support;
 mod busy;
 mod crash;
 mod disconnect;
+mod outage;
 mod posting;
 mod private_postgres;
 mod queries;
