@@ -67,6 +67,12 @@ impl DatabaseError {
         }
     }
 
+    /// Whether the server gave a statement up for the time it took.
+    pub fn is_too_slow(&self) -> bool {
+        let Self::Failed { source: sqlx::Error::Database(error), .. } = self else { return false };
+        error.code().is_some_and(|code| code == "57014")
+    }
+
     /// Whether the data itself was refused, so that trying the same again cannot help.
     pub fn is_refusal(&self) -> bool {
         let Self::Failed { source: sqlx::Error::Database(error), .. } = self else { return false };
