@@ -321,3 +321,60 @@ async fn record_conflicts(
     }
     Ok(())
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::domain::Attributes;
+
+    fn request(all_or_nothing: bool, events: &[(&str, u8)]) -> AppendRequest {
+        let events = events.iter().map(|(id, content)| IdentifiedEvent {
+            event: Event {
+                event_id: id.parse().expect("an id"),
+                order_id: "1".parse().expect("an id"),
+                status: "placed".parse().expect("a status"),
+                amount: "1.00".parse().expect("an amount"),
+                currency: "USD".parse().expect("ISO 4217"),
+                event_time: "2026-10-01T09:05:00Z".parse().expect("a time"),
+                store_id: None,
+                till_id: None,
+                customer_id: None,
+                item_count: None,
+                attributes: Attributes::default(),
+            },
+            content_hash: ContentHash([*content; 32]),
+        });
+        AppendRequest { events: events.collect(), all_or_nothing }
+    }
+
+    #[test]
+    fn a_request_that_stores_nothing_keeps_its_answers_about_what_another_stores() {
+        let (plain, atomic) = (
+            request(false, &[("a", 1), ("b", 1)]),
+            request(true, &[("a", 1), ("b", 2), ("c", 1), ("c", 1), ("c", 2)]),
+        );
+        let again = request(false, &[("c", 3)]);
+        let mut decisions = Decisions::start(HashMap::new());
+        let decided = [&plain, &atomic, &again].map(|request| decisions.decide(request));
+        let seqs: Vec<Seq> = (1..=3).map(Seq::new).collect();
+        assert_eq!(decisions.fresh.len(), seqs.len());
+        let [_, atomic, again] = decided.map(|decided| {
+            decided.into_iter().map(|decision| decision.with_seqs(&seqs)).collect::<Vec<_>>()
+        });
+        let conflict = |first_seq: Option<i64>| Appended::Conflict {
+            first_seq: first_seq.map(Seq::new),
+            first_content_hash: ContentHash([1; 32]),
+        };
+        assert_eq!(
+            atomic,
+            [
+                Appended::Duplicate(Seq::new(1)),
+                conflict(Some(2)),
+                Appended::NotStored,
+                Appended::NotStored,
+                conflict(None),
+            ]
+        );
+        assert_eq!(again, [Appended::Accepted(Seq::new(3))]);
+    }
+}
