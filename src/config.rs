@@ -93,7 +93,7 @@ pub struct DatabaseSettings {
     #[arg(long, env = "PG_BIN_DIR")]
     pub pg_bin_dir: Option<PathBuf>,
     /// How long to wait at the start for the database to answer.
-    #[arg(long, env = "TILLMARK_DATABASE_WAIT", default_value = "30 seconds")]
+    #[arg(long, env = "TILLMARK_DATABASE_WAIT", default_value = "30 seconds", value_parser = some_time)]
     pub database_wait: Span,
     #[arg(long, env = "PATH", hide = true)]
     search_path: Option<OsString>,
@@ -127,10 +127,10 @@ pub struct LimitSettings {
     /// The most bytes of one event's JSON.
     #[arg(long, env = "TILLMARK_EVENT_BYTES_MAX", default_value_t = 64 << 10, value_parser = clap::value_parser!(u32).range(256..))]
     pub event_bytes_max: u32,
-    /// The most events waiting to be stored, over all requests.
+    /// The most events waiting to be stored, over all requests; at least those of one request.
     #[arg(long, env = "TILLMARK_QUEUE_EVENTS_MAX", default_value_t = 100_000, value_parser = clap::value_parser!(u32).range(1..))]
     pub queue_events_max: u32,
-    /// The most bytes of bodies waiting to be stored, over all requests.
+    /// The most bytes of bodies waiting to be stored, over all requests; at least those of one body.
     #[arg(long, env = "TILLMARK_QUEUE_BYTES_MAX", default_value_t = 64 << 20, value_parser = clap::value_parser!(u32).range(1024..))]
     pub queue_bytes_max: u32,
     /// How far ahead of the database's clock an event may be before it is put in quarantine; `off`:
@@ -138,13 +138,13 @@ pub struct LimitSettings {
     #[arg(long, env = "TILLMARK_MAX_FUTURE_SKEW", default_value = "15 minutes")]
     pub max_future_skew: MaxFutureSkew,
     /// How long a request's header may take.
-    #[arg(long, env = "TILLMARK_HEADER_TIMEOUT", default_value = "10 seconds")]
+    #[arg(long, env = "TILLMARK_HEADER_TIMEOUT", default_value = "10 seconds", value_parser = some_time)]
     pub header_timeout: Span,
     /// How long a request's body may take.
-    #[arg(long, env = "TILLMARK_BODY_TIMEOUT", default_value = "30 seconds")]
+    #[arg(long, env = "TILLMARK_BODY_TIMEOUT", default_value = "30 seconds", value_parser = some_time)]
     pub body_timeout: Span,
     /// How long an answer may take.
-    #[arg(long, env = "TILLMARK_REQUEST_TIMEOUT", default_value = "30 seconds")]
+    #[arg(long, env = "TILLMARK_REQUEST_TIMEOUT", default_value = "30 seconds", value_parser = some_time)]
     pub request_timeout: Span,
 }
 
@@ -226,13 +226,19 @@ impl CommandLine {
     /// # Errors
     /// [`Refusal`] holds the text to print.
     pub fn read() -> Result<Command, Refusal> {
-        let line = Self::try_parse().map_err(|error| match error.kind() {
+        Self::read_from(std::env::args_os())
+    }
+
+    fn read_from(arguments: impl IntoIterator<Item = OsString>) -> Result<Command, Refusal> {
+        let line = Self::try_parse_from(arguments).map_err(|error| match error.kind() {
             ErrorKind::DisplayHelp | ErrorKind::DisplayVersion => Refusal::Shown(error.to_string()),
             _ => Refusal::Wrong(explain(&error)),
         })?;
         let command = line.command.unwrap_or_else(|| Command::Serve(Box::new(line.serve)));
         if let Command::Serve(settings) = &command {
             check_listen(&settings.listen)?;
+            check_database_url(&settings.database)?;
+            check_queue(&settings.limits)?;
         }
         Ok(command)
     }
@@ -248,6 +254,46 @@ fn check_listen(settings: &ListenSettings) -> Result<(), Refusal> {
          127.0.0.1, or add --insecure-no-auth if something in front of Tillmark keeps others out.",
         settings.listen
     )))
+}
+
+/// Not clap's to check: its refusals repeat the value, and an address may hold a password.
+fn check_database_url(settings: &DatabaseSettings) -> Result<(), Refusal> {
+    let is_postgres =
+        |url: &str| ["postgres://", "postgresql://"].iter().any(|scheme| url.starts_with(scheme));
+    if settings.url().is_none_or(is_postgres) {
+        return Ok(());
+    }
+    let text = "DATABASE_URL is no address such as postgres://user:password@host/database. Correct it, \
+                or leave it unset for a private Postgres.";
+    Err(Refusal::Wrong(text.to_owned()))
+}
+
+/// A request that is larger than the whole queue could be tried again for ever.
+fn check_queue(limits: &LimitSettings) -> Result<(), Refusal> {
+    let refusal = |queue: &str, queue_max: u32, request: &str, request_max: u32| {
+        let text = format!(
+            "{queue} is {queue_max}, less than {request}, {request_max}: such a request would never be \
+             stored. Raise the former or lower the latter."
+        );
+        if queue_max < request_max { Err(Refusal::Wrong(text)) } else { Ok(()) }
+    };
+    let (events, bytes) = ("TILLMARK_REQUEST_EVENTS_MAX", "TILLMARK_BODY_BYTES_MAX");
+    refusal(
+        "TILLMARK_QUEUE_EVENTS_MAX",
+        limits.queue_events_max,
+        events,
+        limits.request_events_max,
+    )?;
+    refusal("TILLMARK_QUEUE_BYTES_MAX", limits.queue_bytes_max, bytes, limits.body_bytes_max)
+}
+
+/// A timeout of nothing would refuse everything.
+fn some_time(text: &str) -> Result<Span, String> {
+    match text.parse() {
+        Ok(Span::ZERO) => Err("it must be longer than nothing".to_owned()),
+        Ok(span) => Ok(span),
+        Err(error) => Err(format!("`{text}` {error}")),
+    }
 }
 
 /// The error's own text, and the variable of the setting that it is about.
@@ -273,4 +319,40 @@ fn variable_of(shown: &str) -> Option<String> {
         .find(|argument| argument.get_long() == Some(flag.as_str()))
         .and_then(|argument| argument.get_env())
         .map(|variable| variable.to_string_lossy().into_owned())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_setting_that_cannot_work_is_refused_by_its_variable() {
+        for (arguments, variable) in [
+            ("--database-url=mysql://root:secret@localhost/shop", Some("DATABASE_URL")),
+            ("--database-url=", None),
+            ("--database-url=postgres://localhost/shop", None),
+            ("--database-url=postgresql://localhost/shop", None),
+            ("--database-wait=PT0S", Some("TILLMARK_DATABASE_WAIT")),
+            ("--header-timeout=PT0S", Some("TILLMARK_HEADER_TIMEOUT")),
+            ("--body-timeout=PT0S", Some("TILLMARK_BODY_TIMEOUT")),
+            ("--request-timeout=PT0S", Some("TILLMARK_REQUEST_TIMEOUT")),
+            ("--request-timeout=soon", Some("TILLMARK_REQUEST_TIMEOUT")),
+            ("--hourly-sales-delay=PT0S", None),
+            ("--queue-events-max=9999", Some("TILLMARK_QUEUE_EVENTS_MAX")),
+            ("--queue-events-max=9999 --request-events-max=9999", None),
+            ("--queue-bytes-max=10485759", Some("TILLMARK_QUEUE_BYTES_MAX")),
+            ("--queue-bytes-max=10485760", None),
+        ] {
+            let arguments = format!("tillmark serve {arguments}");
+            let refused = match CommandLine::read_from(arguments.split(' ').map(OsString::from)) {
+                Ok(_) => None,
+                Err(Refusal::Wrong(text)) => Some(text),
+                Err(Refusal::Shown(text)) => panic!("{arguments} shows {text}"),
+            };
+            assert_eq!(refused.is_some(), variable.is_some(), "{arguments}: {refused:?}");
+            let text = refused.unwrap_or_default();
+            assert!(text.contains(variable.unwrap_or_default()), "{arguments}: {text}");
+            assert!(!text.contains("secret"), "{text}");
+        }
+    }
 }

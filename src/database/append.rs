@@ -157,12 +157,13 @@ impl Database {
             quarantine_release(conn, &fresh.releases, releases).await?;
         }
         quarantine_insert(conn, &fresh.aside, now, guard.skew_max).await?;
-        let answers: Vec<Vec<Appended>> =
-            decided.into_iter().map(|request| request.with_seqs(&fresh, &seqs)).collect();
-        record_conflicts(conn, requests, &answers).await?;
+        let pairs = decided.iter().zip(requests);
+        let conflicts: Vec<_> =
+            pairs.flat_map(|(decided, request)| decided.conflicts(request, &seqs)).collect();
+        record_conflicts(conn, &conflicts).await?;
         transaction.commit().await.doing("commit an append")?;
         *room = new_room;
-        Ok(answers)
+        Ok(decided.into_iter().map(|request| request.with_seqs(&fresh, &seqs)).collect())
     }
 }
 

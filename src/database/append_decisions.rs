@@ -25,7 +25,9 @@ pub(super) enum Stands {
     Rejected,
     /// The n-th new event of this append.
     Fresh(usize),
-    /// Nowhere: it came with the all-or-nothing request that it was in conflict with itself.
+    /// The n-th event of this append that is set aside.
+    Aside(usize),
+    /// Nowhere: it came earlier in the same all-or-nothing request.
     Undone,
 }
 
@@ -39,6 +41,15 @@ impl Stands {
             None => Self::Waiting,
         }
     }
+
+    /// Its position in the log, if it has one; `seqs` are those of the new events.
+    fn seq(self, seqs: &[Seq]) -> Option<Seq> {
+        match self {
+            Self::Logged(seq) => Some(seq),
+            Self::Fresh(index) => Some(seqs[index]),
+            Self::Waiting | Self::Aside(_) | Self::Rejected | Self::Undone => None,
+        }
+    }
 }
 
 /// An answer that does not know the new `seq`s yet.
@@ -48,8 +59,10 @@ enum Decision {
     Duplicate(Stands),
     Conflict(Known),
     /// The n-th event of this append that is set aside.
-    Quarantined,
+    Quarantined(usize),
     Heartbeat(usize),
+    /// A heartbeat from the future.
+    TooFarAhead,
     Released(usize),
     NotStored,
     NotInQuarantine,
@@ -59,10 +72,48 @@ enum Decision {
 #[derive(Debug)]
 pub(super) struct Decided(Vec<Decision>);
 
+impl Decision {
+    /// What it becomes when the new events of its request, from these numbers on, are not stored
+    /// after all.
+    fn undone(self, events_from: usize, aside_from: usize) -> Self {
+        let is_undone = |stands| match stands {
+            Stands::Fresh(index) => index >= events_from,
+            Stands::Aside(index) => index >= aside_from,
+            Stands::Logged(_) | Stands::Waiting | Stands::Rejected | Stands::Undone => false,
+        };
+        match self {
+            Self::Accepted(index) if is_undone(Stands::Fresh(index)) => Self::NotStored,
+            Self::Quarantined(index) if is_undone(Stands::Aside(index)) => Self::NotStored,
+            Self::Duplicate(stands) if is_undone(stands) => Self::NotStored,
+            Self::Conflict(known) if is_undone(known.stands) => {
+                Self::Conflict(Known { stands: Stands::Undone, ..known })
+            }
+            stays => stays,
+        }
+    }
+}
+
 impl Decided {
     /// Whether no two events of the append contradict each other.
     pub(super) fn is_free_of_conflicts(&self) -> bool {
         !self.0.iter().any(|decision| matches!(decision, Decision::Conflict(_)))
+    }
+
+    /// The events of `request` that are in conflict with one that is stored, here or before: where
+    /// that one stands, and what it says.
+    pub(super) fn conflicts<'append>(
+        &self,
+        request: &'append AppendRequest,
+        seqs: &[Seq],
+    ) -> Vec<(&'append IdentifiedEvent, Option<Seq>, ContentHash)> {
+        let events = self.0.iter().zip(request.events());
+        let stored = events.filter_map(|(decision, event)| match decision {
+            Decision::Conflict(known) if !matches!(known.stands, Stands::Undone) => {
+                Some((event, known.stands.seq(seqs), known.content_hash))
+            }
+            _ => None,
+        });
+        stored.collect()
     }
 
     /// The answers, once `seqs` are drawn: for the events first, then heartbeats, then releases.
@@ -75,17 +126,15 @@ impl Decided {
             Decision::Released(index) => Appended::Accepted(seqs[releases_from + index]),
             Decision::Duplicate(Stands::Logged(seq)) => Appended::Duplicate(seq),
             Decision::Duplicate(Stands::Fresh(index)) => Appended::Duplicate(seqs[index]),
-            Decision::Duplicate(Stands::Waiting) | Decision::Quarantined => Appended::Quarantined,
+            Decision::Duplicate(Stands::Waiting | Stands::Aside(_)) | Decision::Quarantined(_) => {
+                Appended::Quarantined
+            }
+            Decision::TooFarAhead => Appended::Quarantined,
             Decision::Duplicate(Stands::Rejected) => Appended::RejectedBefore,
             Decision::NotStored | Decision::Duplicate(Stands::Undone) => Appended::NotStored,
-            Decision::Conflict(Known { content_hash, stands }) => Appended::Conflict {
-                first_content_hash: content_hash,
-                first_seq: match stands {
-                    Stands::Logged(seq) => Some(seq),
-                    Stands::Fresh(index) => Some(seqs[index]),
-                    Stands::Waiting | Stands::Rejected | Stands::Undone => None,
-                },
-            },
+            Decision::Conflict(Known { content_hash, stands }) => {
+                Appended::Conflict { first_content_hash: content_hash, first_seq: stands.seq(seqs) }
+            }
             Decision::NotInQuarantine => Appended::NotInQuarantine,
         };
         self.0.into_iter().map(answer).collect()
@@ -152,7 +201,7 @@ impl<'append> Decisions<'append> {
 
     fn decide_heartbeat(&mut self, heartbeat: &'append Heartbeat) -> Decision {
         if heartbeat.event_time > self.newest_accepted {
-            return Decision::Quarantined;
+            return Decision::TooFarAhead;
         }
         self.fresh.heartbeats.push(heartbeat);
         Decision::Heartbeat(self.fresh.heartbeats.len() - 1)
@@ -180,16 +229,8 @@ impl<'append> Decisions<'append> {
             for event in undone.chain(self.fresh.aside.drain(aside_before..)) {
                 self.taken.remove(&event.event.event_id);
             }
-            for (decision, event) in decided.iter_mut().zip(events) {
-                let is_known = self.known.contains_key(event.event.event_id.as_str())
-                    || self.taken.contains_key(&event.event.event_id);
-                *decision = match *decision {
-                    decision if is_known => decision,
-                    Decision::Conflict(known) => {
-                        Decision::Conflict(Known { stands: Stands::Undone, ..known })
-                    }
-                    _ => Decision::NotStored,
-                };
+            for decision in &mut decided {
+                *decision = decision.undone(events_before, aside_before);
             }
         }
         decided
@@ -204,9 +245,10 @@ impl<'append> Decisions<'append> {
             }
             Some(known) => Decision::Conflict(known),
             None if identified.event.event_time > self.newest_accepted => {
-                self.take(identified, Stands::Waiting);
+                let index = self.fresh.aside.len();
+                self.take(identified, Stands::Aside(index));
                 self.fresh.aside.push(identified);
-                Decision::Quarantined
+                Decision::Quarantined(index)
             }
             None => {
                 let index = self.fresh.events.len();
@@ -220,5 +262,61 @@ impl<'append> Decisions<'append> {
     fn take(&mut self, identified: &'append IdentifiedEvent, stands: Stands) {
         let known = Known { content_hash: identified.content_hash, stands };
         self.taken.insert(&identified.event.event_id, known);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::domain::{Attributes, Event};
+
+    fn request(all_or_nothing: bool, events: &[(&str, u8)]) -> AppendRequest {
+        let events = events.iter().map(|(id, content)| IdentifiedEvent {
+            event: Event {
+                event_id: id.parse().expect("an id"),
+                order_id: "1".parse().expect("an id"),
+                status: "placed".parse().expect("a status"),
+                amount: "1.00".parse().expect("an amount"),
+                currency: "USD".parse().expect("ISO 4217"),
+                event_time: "2026-10-01T09:05:00Z".parse().expect("a time"),
+                store_id: None,
+                till_id: None,
+                customer_id: None,
+                item_count: None,
+                attributes: Attributes::default(),
+            },
+            content_hash: ContentHash([*content; 32]),
+        });
+        AppendRequest::Events { events: events.collect(), all_or_nothing }
+    }
+
+    #[test]
+    fn a_request_that_stores_nothing_keeps_its_answers_about_what_another_stores() {
+        let (plain, atomic) = (
+            request(false, &[("a", 1), ("b", 1)]),
+            request(true, &[("a", 1), ("b", 2), ("c", 1), ("c", 1), ("c", 2)]),
+        );
+        let again = request(false, &[("c", 3)]);
+        let mut decisions = Decisions::start(HashMap::new(), &[], EventTime::LATEST);
+        let decided = [&plain, &atomic, &again].map(|request| decisions.decide(request));
+        let seqs: Vec<Seq> = (1..=3).map(Seq::new).collect();
+        let fresh = decisions.into_fresh();
+        assert_eq!(fresh.records(), seqs.len());
+        let [_, atomic, again] = decided.map(|decided| decided.with_seqs(&fresh, &seqs));
+        let conflict = |first_seq: Option<i64>| Appended::Conflict {
+            first_seq: first_seq.map(Seq::new),
+            first_content_hash: ContentHash([1; 32]),
+        };
+        assert_eq!(
+            atomic,
+            [
+                Appended::Duplicate(Seq::new(1)),
+                conflict(Some(2)),
+                Appended::NotStored,
+                Appended::NotStored,
+                conflict(None),
+            ]
+        );
+        assert_eq!(again, [Appended::Accepted(Seq::new(3))]);
     }
 }

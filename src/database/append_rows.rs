@@ -9,7 +9,7 @@ use sqlx::postgres::PgArguments;
 use sqlx::query::Query;
 
 use super::DatabaseError;
-use super::append::{AppendRequest, Appended};
+use super::append::AppendRequest;
 use super::append_decisions::{Known, Stands};
 use super::error::Doing;
 use super::values::{amount_to_sql, unreadable};
@@ -177,27 +177,21 @@ fn attributes_to_sql(event: &Event) -> Option<serde_json::Value> {
     (!attributes.is_empty()).then(|| serde_json::Value::Object(object()))
 }
 
-/// Keeps both hashes of every conflict, for audit.
+/// Keeps both hashes of every conflict with a stored event, for audit.
 pub(super) async fn record_conflicts(
     conn: &mut PgConnection,
-    requests: &[AppendRequest],
-    answers: &[Vec<Appended>],
+    conflicts: &[(&IdentifiedEvent, Option<Seq>, ContentHash)],
 ) -> Result<(), DatabaseError> {
-    let pairs = requests
-        .iter()
-        .zip(answers)
-        .flat_map(|(request, answers)| request.events().iter().zip(answers));
-    for (identified, answer) in pairs {
-        let Appended::Conflict { first_seq, first_content_hash } = answer else { continue };
+    for (refused, first_seq, first_content_hash) in conflicts {
         sqlx::query(
             "insert into event_conflicts
                  (received_at, event_id, first_seq, first_content_hash, refused_content_hash)
              values (clock_timestamp(), $1, $2, $3, $4)",
         )
-        .bind(identified.event.event_id.as_str())
+        .bind(refused.event.event_id.as_str())
         .bind(first_seq.map(Seq::get))
         .bind(first_content_hash.0.as_slice())
-        .bind(identified.content_hash.0.as_slice())
+        .bind(refused.content_hash.0.as_slice())
         .execute(&mut *conn)
         .await
         .doing("record a conflict")?;

@@ -3,8 +3,9 @@
 use std::str::FromStr;
 use std::time::Duration;
 
-use sqlx::PgPool;
+use sqlx::pool::PoolConnection;
 use sqlx::postgres::{PgConnectOptions, PgPoolOptions};
+use sqlx::{PgPool, Postgres};
 
 use super::DatabaseError;
 use super::error::Doing;
@@ -31,7 +32,9 @@ pub struct PoolSizes {
 pub struct Database {
     pub(super) ingest: PgPool,
     pub(super) engine: PgPool,
-    pub(super) reads: PgPool,
+    reads: PgPool,
+    /// Of one connection: whatever else is going on, somebody can ask whether the server answers.
+    readiness: PgPool,
 }
 
 impl Database {
@@ -51,6 +54,7 @@ impl Database {
             ingest: pool(&by_index, sizes.ingest, "20s", Duration::from_secs(5)),
             engine: pool(&options, sizes.engine, "0", Duration::from_secs(10)),
             reads: pool(&options, sizes.reads, "25s", Duration::from_secs(3)),
+            readiness: pool(&options, 1, "2s", Duration::from_secs(2)),
         };
         database.wait_for_server(wait_max).await?;
         database.check_server().await?;
@@ -123,12 +127,27 @@ impl Database {
     /// # Errors
     /// [`DatabaseError::Failed`] when it does not.
     pub async fn ping(&self) -> Result<(), DatabaseError> {
-        sqlx::query("select 1").execute(&self.reads).await.doing("reach the database")?;
+        sqlx::query("select 1").execute(&self.readiness).await.doing("reach the database")?;
         Ok(())
+    }
+
+    /// A connection for reading.
+    ///
+    /// # Errors
+    /// [`DatabaseError::ReadsBusy`] when all stay in use though the server answers;
+    /// [`DatabaseError::Failed`].
+    pub(super) async fn reader(&self) -> Result<PoolConnection<Postgres>, DatabaseError> {
+        let acquired = self.reads.acquire().await;
+        // The pool also says so when the server is away, so the server itself is asked.
+        if matches!(acquired, Err(sqlx::Error::PoolTimedOut)) && self.ping().await.is_ok() {
+            return Err(DatabaseError::ReadsBusy);
+        }
+        acquired.doing("reach the database")
     }
 
     /// Closes every connection, waiting for what runs.
     pub async fn close(&self) {
+        self.readiness.close().await;
         self.reads.close().await;
         self.engine.close().await;
         self.ingest.close().await;

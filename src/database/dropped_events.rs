@@ -108,7 +108,7 @@ impl Database {
         select.push(" order by seq limit ").push_bind(i64::from(limit));
         let columns: Vec<DroppedColumns> = select
             .build_query_as()
-            .fetch_all(&self.reads)
+            .fetch_all(&mut *self.reader().await?)
             .await
             .doing("read the ledger of dropped events")?;
         columns.into_iter().map(DroppedColumns::read).collect()

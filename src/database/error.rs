@@ -29,6 +29,9 @@ pub enum DatabaseError {
         #[source]
         source: sqlx::Error,
     },
+    /// Every connection for reading is in use; the server itself answers.
+    #[error("every connection for reading is in use")]
+    ReadsBusy,
     /// The server cannot keep what Tillmark promises.
     #[error("this Postgres will not do: {0}")]
     Unsuitable(String),
@@ -56,11 +59,18 @@ impl DatabaseError {
             Self::NoAnswer { .. } => true,
             Self::Migrate(_)
             | Self::Address(_)
+            | Self::ReadsBusy
             | Self::Unsuitable(_)
             | Self::ProgressMoved
             | Self::NoSuchQuery(_)
             | Self::Unreadable { .. } => false,
         }
+    }
+
+    /// Whether the server gave a statement up for the time it took.
+    pub fn is_too_slow(&self) -> bool {
+        let Self::Failed { source: sqlx::Error::Database(error), .. } = self else { return false };
+        error.code().is_some_and(|code| code == "57014")
     }
 
     /// Whether the data itself was refused, so that trying the same again cannot help.

@@ -249,8 +249,11 @@ impl Database {
             None => " order by \"timestamp\" desc, queries.name desc, batch_id desc limit ",
         });
         select.push_bind(i64::from(limit));
-        let columns: Vec<ProgressColumns> =
-            select.build_query_as().fetch_all(&self.reads).await.doing("read progress")?;
+        let columns: Vec<ProgressColumns> = select
+            .build_query_as()
+            .fetch_all(&mut *self.reader().await?)
+            .await
+            .doing("read progress")?;
         columns.into_iter().map(ProgressColumns::read).collect()
     }
 }

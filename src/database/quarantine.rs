@@ -89,6 +89,7 @@ impl Database {
         after: Option<&QuarantineCursor>,
         limit: u32,
     ) -> Result<Vec<Quarantined>, DatabaseError> {
+        let mut conn = self.reader().await?;
         let mut select = QueryBuilder::<Postgres>::new(SELECT);
         select.push("resolved_at is null");
         if let Some(QuarantineCursor { received_at, event_id }) = after {
@@ -97,7 +98,7 @@ impl Database {
         }
         select.push(" order by received_at, event_id limit ").push_bind(i64::from(limit));
         let rows: Vec<QuarantineColumns> =
-            select.build_query_as().fetch_all(&self.reads).await.doing("read the quarantine")?;
+            select.build_query_as().fetch_all(&mut *conn).await.doing("read the quarantine")?;
         rows.into_iter().map(QuarantineColumns::read).collect()
     }
 
@@ -109,11 +110,12 @@ impl Database {
         &self,
         event_id: &EventId,
     ) -> Result<Option<Quarantined>, DatabaseError> {
+        let mut conn = self.reader().await?;
         let mut select = QueryBuilder::<Postgres>::new(SELECT);
         select.push("event_id = ").push_bind(event_id.as_str());
         let row: Option<QuarantineColumns> = select
             .build_query_as()
-            .fetch_optional(&self.reads)
+            .fetch_optional(&mut *conn)
             .await
             .doing("read the quarantine")?;
         row.map(QuarantineColumns::read).transpose()

@@ -25,7 +25,7 @@ pub struct StoredQuery {
     pub paused: bool,
     /// Why its last attempt failed, if it did.
     pub error: Option<String>,
-    /// Raised by whoever changes the query from outside.
+    /// Raised by whoever changes the query from outside, so that a batch in progress cannot commit.
     pub epoch: i64,
     /// It counts what stands after this.
     pub start_seq: Seq,
@@ -166,6 +166,9 @@ impl Database {
             return Ok(QueryPut::Refused(faults));
         }
         let spec = QuerySpec { start: stored.spec.start, ..spec.clone() };
+        if spec == stored.spec {
+            return Ok(QueryPut::Changed);
+        }
         sqlx::query("update queries set spec = $2, epoch = epoch + 1 where query_id = $1")
             .bind(stored.query_id)
             .bind(Json(QuerySpecText::from(&spec)))
@@ -181,7 +184,7 @@ impl Database {
     /// # Errors
     /// [`DatabaseError::NoSuchQuery`], [`DatabaseError::Unreadable`] or [`DatabaseError::Failed`].
     pub async fn query(&self, name: &QueryName) -> Result<StoredQuery, DatabaseError> {
-        let mut conn = self.reads.acquire().await.doing("reach the database")?;
+        let mut conn = self.reader().await?;
         find(&mut conn, name, false).await
     }
 
@@ -198,8 +201,11 @@ impl Database {
         select.push(COLUMNS).push(" from queries where name > ");
         select.push_bind(after.map_or("", QueryName::as_str));
         select.push(" order by name limit ").push_bind(i64::from(limit));
-        let columns: Vec<QueryColumns> =
-            select.build_query_as().fetch_all(&self.reads).await.doing("list queries")?;
+        let columns: Vec<QueryColumns> = select
+            .build_query_as()
+            .fetch_all(&mut *self.reader().await?)
+            .await
+            .doing("list queries")?;
         columns.into_iter().map(QueryColumns::read).collect()
     }
 
@@ -252,7 +258,9 @@ impl Database {
     pub async fn query_pause(&self, name: &QueryName, paused: bool) -> Result<(), DatabaseError> {
         let status = if paused { "paused" } else { "running" };
         let done = sqlx::query(
-            "update queries set status = $2, error = null, epoch = epoch + 1 where name = $1",
+            "update queries
+             set status = $2, error = null, epoch = epoch + case when status = $2 then 0 else 1 end
+             where name = $1",
         )
         .bind(name.as_str())
         .bind(status)

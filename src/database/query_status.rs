@@ -41,7 +41,7 @@ impl Database {
         )
         .bind(query.query_id)
         .bind(query.position.get())
-        .fetch_one(&self.reads)
+        .fetch_one(&mut *self.reader().await?)
         .await
         .doing("read a query's figures")?;
         let last_progress = self.progress(Some(&query.name), None, 1).await?.pop();

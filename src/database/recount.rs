@@ -4,7 +4,7 @@
 use chrono::{DateTime, Utc};
 use rust_decimal::Decimal;
 use sqlx::postgres::PgRow;
-use sqlx::{PgConnection, Postgres, QueryBuilder, Row as _};
+use sqlx::{Connection as _, PgConnection, Postgres, QueryBuilder, Row as _};
 
 use super::error::Doing;
 use super::queries::{StoredQuery, find};
@@ -71,8 +71,8 @@ impl Database {
         name: &QueryName,
         range: RecountRange,
     ) -> Result<ReconciliationSnapshot, DatabaseError> {
-        let mut transaction = self
-            .reads
+        let mut reader = self.reader().await?;
+        let mut transaction = reader
             .begin_with("begin transaction isolation level repeatable read, read only")
             .await
             .doing("begin a reconciliation")?;

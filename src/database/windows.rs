@@ -18,8 +18,8 @@ pub struct WindowSelection {
     pub to: Option<EventTime>,
     /// Rows of one currency.
     pub currency: Option<String>,
-    /// Position in the group key → the value it must have; `None` for rows without a value.
-    pub group: Vec<(usize, Option<String>)>,
+    /// Position in the group key → the value it must have; an empty text also means no value.
+    pub group: Vec<(usize, String)>,
     /// Only rows that are, or are not, final.
     pub is_final: Option<bool>,
     /// Rows after this one, in the order of reading.
@@ -101,8 +101,11 @@ impl Database {
              ) late
              order by window_start, window_end, group_keys, currency",
         );
-        let columns: Vec<RowColumns> =
-            select.build_query_as().fetch_all(&self.reads).await.doing("read output rows")?;
+        let columns: Vec<RowColumns> = select
+            .build_query_as()
+            .fetch_all(&mut *self.reader().await?)
+            .await
+            .doing("read output rows")?;
         columns.into_iter().map(RowColumns::read).collect()
     }
 }
@@ -118,9 +121,9 @@ fn push_conditions(select: &mut QueryBuilder<Postgres>, selection: &WindowSelect
         select.push(" and currency = ").push_bind(currency.clone());
     }
     for (index, value) in &selection.group {
-        select.push(" and (group_keys::jsonb ->> ");
+        select.push(" and coalesce(group_keys::jsonb ->> ");
         select.push_bind(i32::try_from(*index).unwrap_or(i32::MAX));
-        select.push("::int) is not distinct from ").push_bind(value.clone());
+        select.push("::int, '') = ").push_bind(value.clone());
     }
     if let Some(is_final) = selection.is_final {
         select.push(if is_final { " and closed_by is not null" } else { " and closed_by is null" });

@@ -58,7 +58,8 @@ impl fmt::Display for KeyField {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error(
     "is no field of an event; the fields are `event_id`, `order_id`, `status`, `amount`, `currency`, \
-     `event_time`, `customer_id`, `store_id`, `till_id`, `item_count` and `attributes.<name>`"
+     `event_time`, `customer_id`, `store_id`, `till_id`, `item_count` and `attributes.<name>` with a \
+     name of 1 to 64 characters, none of them NUL"
 )]
 pub struct UnknownKeyField;
 

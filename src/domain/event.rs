@@ -23,14 +23,17 @@ impl Attributes {
 
     /// These attributes, unless they are too many, too long, or hold NUL.
     pub fn new(values: BTreeMap<String, String>) -> Option<Self> {
-        let name_fits =
-            |name: &str| !name.is_empty() && name.chars().count() <= Self::NAME_CHARS_MAX;
         let fits = values.len() <= Self::COUNT_MAX
             && values.iter().all(|(name, value)| {
                 let value_fits = value.chars().count() <= Self::VALUE_CHARS_MAX;
-                name_fits(name) && value_fits && !name.contains('\0') && !value.contains('\0')
+                Self::is_name(name) && value_fits && !value.contains('\0')
             });
         fits.then_some(Self(values))
+    }
+
+    /// Whether an attribute can have this name.
+    fn is_name(name: &str) -> bool {
+        (1..=Self::NAME_CHARS_MAX).contains(&name.chars().count()) && !name.contains('\0')
     }
 
     /// The value of one attribute.
@@ -151,7 +154,10 @@ impl fmt::Display for EventField {
 
 /// A name that is no field a query can use.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
-#[error("is none of `store_id`, `till_id`, `customer_id`, `status` and `attributes.<name>`")]
+#[error(
+    "is none of `store_id`, `till_id`, `customer_id`, `status` and `attributes.<name>` with a name of \
+     1 to 64 characters, none of them NUL"
+)]
 pub struct UnknownField;
 
 impl FromStr for EventField {
@@ -164,9 +170,7 @@ impl FromStr for EventField {
             "customer_id" => Ok(Self::CustomerId),
             "status" => Ok(Self::Status),
             _ => match text.strip_prefix("attributes.") {
-                Some(name) if (1..=Attributes::NAME_CHARS_MAX).contains(&name.chars().count()) => {
-                    Ok(Self::Attribute(name.to_owned()))
-                }
+                Some(name) if Attributes::is_name(name) => Ok(Self::Attribute(name.to_owned())),
                 Some(_) | None => Err(UnknownField),
             },
         }

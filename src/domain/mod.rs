@@ -10,8 +10,10 @@ mod event;
 mod fault;
 mod ids;
 mod money;
+mod object;
 mod query;
 mod query_spec;
+mod query_text;
 mod span;
 mod time;
 mod window;
@@ -27,8 +29,9 @@ pub use ids::{
     TillId,
 };
 pub use money::{Amount, Currency, InvalidAmount, InvalidCurrency, Money, Revenue};
+pub use object::Object;
 pub use query::{Filter, OutputMode, QuerySpec, Start, Trigger};
-pub use query_spec::{DeduplicateText, QuerySpecText, TriggerText, WindowText};
+pub use query_text::{DeduplicateText, QuerySpecText, TriggerText, WindowText};
 pub use span::{InvalidSpan, Span};
-pub use time::{EventTime, InvalidEventTime, Watermark};
+pub use time::{EventTime, InvalidEventTime, InvalidRangeEnd, RangeEnd, Watermark};
 pub use window::{ClosedBy, GroupKey, Totals, Window, WindowKey, WindowSpec};

@@ -1,120 +1,15 @@
-//! The JSON form of a query's rule, and the checks on the way in.
+//! The checks that make a query's rule out of its JSON form.
 
 use std::collections::BTreeMap;
 use std::fmt::Display;
 use std::str::FromStr;
 
-use serde::{Deserialize, Serialize};
-
+use super::query_text::{DeduplicateText, QuerySpecText, TriggerText, WindowText};
 use super::{
     EventField, Fault, Filter, KeyField, OutputMode, QuerySpec, Span, Start, Trigger, WindowSpec,
 };
 
-const MAX_EVENTS_PER_BATCH_DEFAULT: u32 = 100_000;
 const MAX_EVENTS_PER_BATCH_BOUND: u32 = 1_000_000;
-
-/// A query's rule as JSON has it, not yet checked (api.md, "Queries").
-#[derive(Debug, Clone, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct QuerySpecText {
-    /// Field → the values that pass.
-    #[serde(default)]
-    pub filter: BTreeMap<String, Vec<String>>,
-    /// The windows.
-    pub window: WindowText,
-    /// A duration.
-    pub watermark_delay: String,
-    /// Field names.
-    #[serde(default)]
-    pub group_by: Vec<String>,
-    /// The duplicates rule, if there is one.
-    #[serde(default)]
-    pub deduplicate: Option<DeduplicateText>,
-    /// `append`, `update` or `complete`.
-    pub output_mode: String,
-    /// When it runs.
-    #[serde(default = "TriggerText::continuous")]
-    pub trigger: TriggerText,
-    /// The most records of one micro-batch.
-    #[serde(default = "max_events_per_batch_default")]
-    pub max_events_per_batch: u32,
-    /// `earliest` or `latest`.
-    #[serde(default = "earliest")]
-    pub start: String,
-    /// A duration; null: off.
-    #[serde(default)]
-    pub idle_timeout: Option<String>,
-}
-
-/// The duplicates rule of a query as JSON has it.
-#[derive(Debug, Clone, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct DeduplicateText {
-    /// Field names.
-    pub keys: Vec<String>,
-}
-
-/// The windows of a query as JSON has them.
-#[derive(Debug, Clone, Serialize, Deserialize)]
-#[serde(tag = "kind", rename_all = "lowercase", deny_unknown_fields)]
-pub enum WindowText {
-    /// Windows side by side.
-    Tumbling {
-        /// A duration.
-        size: String,
-        /// A duration.
-        #[serde(default = "no_offset")]
-        offset: String,
-    },
-    /// Overlapping windows.
-    Sliding {
-        /// A duration.
-        size: String,
-        /// A duration.
-        slide: String,
-        /// A duration.
-        #[serde(default = "no_offset")]
-        offset: String,
-    },
-    /// Windows that end after a gap without events.
-    Session {
-        /// A duration.
-        gap: String,
-    },
-}
-
-/// When a query runs, as JSON has it.
-#[derive(Debug, Clone, Serialize, Deserialize)]
-#[serde(tag = "kind", rename_all = "lowercase", deny_unknown_fields)]
-pub enum TriggerText {
-    /// As soon as there is something.
-    Continuous {},
-    /// At fixed intervals.
-    Interval {
-        /// A duration.
-        every: String,
-    },
-    /// Only when asked.
-    Manual {},
-}
-
-impl TriggerText {
-    const fn continuous() -> Self {
-        Self::Continuous {}
-    }
-}
-
-fn no_offset() -> String {
-    Span::ZERO.to_string()
-}
-
-fn earliest() -> String {
-    "earliest".to_owned()
-}
-
-const fn max_events_per_batch_default() -> u32 {
-    MAX_EVENTS_PER_BATCH_DEFAULT
-}
 
 impl TryFrom<QuerySpecText> for QuerySpec {
     type Error = Vec<Fault>;
@@ -193,6 +88,10 @@ impl Check {
             let pointer = format!("/filter/{}", name.replace('~', "~0").replace('/', "~1"));
             if values.is_empty() {
                 self.fault(&pointer, "empty", "lists no value, so no event could pass");
+            }
+            for (index, _) in values.iter().enumerate().filter(|(_, value)| value.contains('\0')) {
+                let detail = "holds a NUL character, which no event has";
+                self.fault(&format!("{pointer}/{index}"), "invalid", detail);
             }
             if let Some(field) = self.parse::<EventField>(&pointer, name) {
                 filter.0.insert(field, values.clone());
@@ -343,53 +242,6 @@ impl Check {
     fn batch_size(&mut self, count: u32) {
         if !(1..=MAX_EVENTS_PER_BATCH_BOUND).contains(&count) {
             self.fault("/max_events_per_batch", "out_of_range", "must be 1 to 1000000");
-        }
-    }
-}
-
-impl From<WindowSpec> for WindowText {
-    fn from(spec: WindowSpec) -> Self {
-        match spec {
-            WindowSpec::Tumbling { size, offset } => {
-                Self::Tumbling { size: size.to_string(), offset: offset.to_string() }
-            }
-            WindowSpec::Sliding { size, slide, offset } => Self::Sliding {
-                size: size.to_string(),
-                slide: slide.to_string(),
-                offset: offset.to_string(),
-            },
-            WindowSpec::Session { gap } => Self::Session { gap: gap.to_string() },
-        }
-    }
-}
-
-impl From<&QuerySpec> for QuerySpecText {
-    fn from(spec: &QuerySpec) -> Self {
-        Self {
-            filter: spec
-                .filter
-                .0
-                .iter()
-                .map(|(field, values)| (field.to_string(), values.clone()))
-                .collect(),
-            window: WindowText::from(spec.window),
-            watermark_delay: spec.watermark_delay.to_string(),
-            group_by: spec.group_by.iter().map(EventField::to_string).collect(),
-            deduplicate: (!spec.deduplicate.is_empty()).then(|| DeduplicateText {
-                keys: spec.deduplicate.iter().map(KeyField::to_string).collect(),
-            }),
-            output_mode: spec.output_mode.as_str().to_owned(),
-            trigger: match spec.trigger {
-                Trigger::Continuous => TriggerText::Continuous {},
-                Trigger::Interval { every } => TriggerText::Interval { every: every.to_string() },
-                Trigger::Manual => TriggerText::Manual {},
-            },
-            max_events_per_batch: spec.max_events_per_batch,
-            start: match spec.start {
-                Start::Earliest => earliest(),
-                Start::Latest => "latest".to_owned(),
-            },
-            idle_timeout: spec.idle_timeout.map(|timeout| timeout.to_string()),
         }
     }
 }

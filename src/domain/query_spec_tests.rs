@@ -48,6 +48,46 @@ fn every_fault_of_a_rule_is_named_at_its_place() {
 }
 
 #[test]
+fn nul_is_refused_wherever_it_would_reach_the_database() {
+    let faults = check(
+        r#"{"filter":{"status":["placed","a\u0000"],"attributes.a\u0000":["b"]},
+            "window":{"kind":"tumbling","size":"1 hour"},"watermark_delay":"1 hour","output_mode":"append",
+            "group_by":["attributes.\u0000"],"deduplicate":{"keys":["attributes.c\u0000"]}}"#,
+    )
+    .expect_err("NUL");
+    let pointers: Vec<&str> = faults.iter().map(|fault| fault.pointer.as_str()).collect();
+    assert_eq!(
+        pointers,
+        ["/filter/attributes.a\0", "/filter/status/1", "/group_by/0", "/deduplicate/keys/0"]
+    );
+}
+
+#[test]
+fn a_rule_is_made_of_objects_and_says_everything_once() {
+    let rule = r#"{"filter":{"status":["placed"]},"window":{"kind":"tumbling","size":"1 hour"},"watermark_delay":"1 hour",
+        "deduplicate":{"keys":["order_id"]},"output_mode":"append","trigger":{"kind":"manual"}}"#;
+    for (case, from, to, sentence) in [
+        ("window", r#"{"kind":"tumbling","size":"1 hour"}"#, r#"["tumbling","1 hour"]"#, "object"),
+        ("trigger", r#"{"kind":"manual"}"#, r#"["manual"]"#, "sequence, expected an object"),
+        ("keys", r#"{"keys":["order_id"]}"#, r#"[["order_id"]]"#, "expected an object"),
+        ("filter", r#"{"status":["placed"]}"#, r#"[["status"]]"#, "expected an object"),
+        (
+            "filter twice",
+            r#"{"status":["placed"]}"#,
+            r#"{"status":["placed"],"sta\u0074us":["paid"]}"#,
+            "`status` is there twice",
+        ),
+        ("size twice", r#""size":"1 hour""#, r#""size":"1 hour","size":"2 hours""#, "duplicate"),
+    ] {
+        let changed = rule.replace(from, to);
+        assert_ne!(changed, rule, "{case}");
+        let error = serde_json::from_str::<QuerySpecText>(&changed).expect_err(case);
+        assert!(error.is_data() && error.to_string().contains(sentence), "{case}: {error}");
+    }
+    check(rule).expect("a good rule");
+}
+
+#[test]
 fn a_change_of_what_is_counted_makes_it_another_query() {
     let hourly = r#"{"window":{"kind":"tumbling","size":"1 hour"},"watermark_delay":"1 hour","output_mode":"append"}"#;
     let spec = check(hourly).expect("a good rule");

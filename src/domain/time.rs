@@ -84,6 +84,33 @@ impl fmt::Display for EventTime {
     }
 }
 
+/// An end of a range of event times: one that an event may have, or the first moment after them all.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct RangeEnd(pub EventTime);
+
+/// A text that is no end of a range of event times.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+pub enum InvalidRangeEnd {
+    /// It is no moment.
+    #[error(transparent)]
+    Moment(#[from] InvalidEventTime),
+    /// It is beyond the event times accepted.
+    #[error("is outside 1900-01-01T00:00:00Z to 2200-01-01T00:00:00Z")]
+    OutOfRange,
+}
+
+impl FromStr for RangeEnd {
+    type Err = InvalidRangeEnd;
+
+    /// # Errors
+    /// [`InvalidRangeEnd`] says which rule the text breaks.
+    fn from_str(text: &str) -> Result<Self, InvalidRangeEnd> {
+        let time = moment(text)?;
+        let in_range = (EARLIEST_MICROS..=TOO_LATE_MICROS).contains(&time.0);
+        in_range.then_some(Self(time)).ok_or(InvalidRangeEnd::OutOfRange)
+    }
+}
+
 /// A text that is not an acceptable event time; each variant says what would be right.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum InvalidEventTime {
@@ -118,21 +145,23 @@ impl FromStr for EventTime {
     /// # Errors
     /// [`InvalidEventTime`] says which rule the text breaks.
     fn from_str(text: &str) -> Result<Self, InvalidEventTime> {
-        let refused = || shape_fault(text).unwrap_or(InvalidEventTime::NotRfc3339);
-        if text.as_bytes().get(10) != Some(&b'T') {
-            return Err(refused());
-        }
-        let time = DateTime::parse_from_rfc3339(text).map_err(|_| refused())?;
-        if time.nanosecond() >= 1_000_000_000 {
-            return Err(InvalidEventTime::LeapSecond);
-        }
-        let micros = time.timestamp_micros();
-        if (EARLIEST_MICROS..TOO_LATE_MICROS).contains(&micros) {
-            Ok(Self(micros))
-        } else {
-            Err(InvalidEventTime::OutOfRange)
-        }
+        let time = moment(text)?;
+        let in_range = (EARLIEST_MICROS..TOO_LATE_MICROS).contains(&time.0);
+        in_range.then_some(time).ok_or(InvalidEventTime::OutOfRange)
     }
+}
+
+/// The moment of an RFC 3339 text, in whichever year.
+fn moment(text: &str) -> Result<EventTime, InvalidEventTime> {
+    let refused = || shape_fault(text).unwrap_or(InvalidEventTime::NotRfc3339);
+    if text.as_bytes().get(10) != Some(&b'T') {
+        return Err(refused());
+    }
+    let time = DateTime::parse_from_rfc3339(text).map_err(|_| refused())?;
+    if time.nanosecond() >= 1_000_000_000 {
+        return Err(InvalidEventTime::LeapSecond);
+    }
+    Ok(EventTime(time.timestamp_micros()))
 }
 
 /// Says what is wrong with a text that did not parse, when it is one of the usual mistakes.
@@ -232,6 +261,19 @@ mod tests {
             ("", InvalidEventTime::NotRfc3339),
         ] {
             assert_eq!(text.parse::<EventTime>(), Err(fault), "{text}");
+        }
+    }
+
+    #[test]
+    fn a_range_may_end_where_the_last_event_time_ends() {
+        for (text, fault) in [
+            ("1900-01-01T00:00:00Z", None),
+            ("1899-12-31T23:59:59.999999Z", Some(InvalidRangeEnd::OutOfRange)),
+            ("2200-01-01T00:00:00Z", None),
+            ("2200-01-01T00:00:00.000001Z", Some(InvalidRangeEnd::OutOfRange)),
+            ("2026-10-01", Some(InvalidEventTime::NotRfc3339.into())),
+        ] {
+            assert_eq!(text.parse::<RangeEnd>().err(), fault, "{text}");
         }
     }
 

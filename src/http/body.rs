@@ -13,6 +13,7 @@ use super::decompression::{Decompression, DecompressionError, Encoding, UnknownE
 use super::media_type::media_type;
 use super::problem::Problem;
 use super::problem_kind::ProblemKind;
+use crate::domain::Object;
 
 /// How many times the limit is read and thrown away, so that the client gets to hear the answer
 /// instead of a connection that breaks while it still sends.
@@ -53,12 +54,12 @@ where
 }
 
 impl JsonBody {
-    /// The body as a `T`.
+    /// The body, an object, as a `T`.
     ///
     /// # Errors
     /// What is not JSON is a malformed body; JSON that is no `T` is a problem of `kind`.
     pub(super) fn read<T: DeserializeOwned>(&self, kind: ProblemKind) -> Result<T, Problem> {
-        serde_json::from_slice(&self.0).map_err(|error| {
+        serde_json::from_slice(&self.0).map(|Object(value)| value).map_err(|error| {
             let kind = if error.is_data() { kind } else { ProblemKind::MalformedBody };
             Problem::new(kind, format!("The body cannot be read: {error}."))
         })

@@ -39,7 +39,7 @@ struct ItemResult {
     /// What became of it.
     #[schema(example = "accepted")]
     status: ItemStatus,
-    /// Its position in the raw log; of a duplicate or conflict, that of the first.
+    /// Its position in the raw log; of a duplicate or conflict, that of the first where it is stored.
     seq: Option<i64>,
     /// A sentence, where there is more to say.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -161,11 +161,16 @@ fn of_good(
         Appended::Accepted(seq) => result(ItemStatus::Accepted, Some(seq), None),
         Appended::Duplicate(seq) => result(ItemStatus::Duplicate, Some(seq), None),
         Appended::Conflict { first_seq, first_content_hash } => {
-            let first = first_seq
-                .map_or("The event before".to_owned(), |seq| format!("The event at seq {seq}"));
+            let first = match first_seq {
+                Some(seq) => {
+                    format!("The event at seq {seq} has this id and other content, and stays")
+                }
+                None => {
+                    "An event before it in this atomic request has its id and other content".into()
+                }
+            };
             let detail = format!(
-                "{first} has this id and other content, and stays: the hash of its content is \
-                 {first_content_hash}, that of this one {content_hash}."
+                "{first}: the hash of its content is {first_content_hash}, that of this one {content_hash}."
             );
             result(ItemStatus::Conflict, first_seq, Some(detail))
         }
@@ -221,10 +226,8 @@ mod tests {
     fn the_status_tells_whether_anything_was_stored() {
         let stored = Appended::Accepted(Seq::new(1));
         let again = Appended::Duplicate(Seq::new(1));
-        let conflict = Appended::Conflict {
-            first_seq: Some(Seq::new(1)),
-            first_content_hash: ContentHash([0; 32]),
-        };
+        let first_seq = Some(Seq::new(1));
+        let conflict = Appended::Conflict { first_seq, first_content_hash: ContentHash([0; 32]) };
         for (case, items, appended, atomic, status) in [
             ("nothing posted", vec![], vec![], false, 200),
             ("all accepted", vec![good()], vec![stored], false, 200),

@@ -47,7 +47,12 @@ mod settings;
 mod tests;
 mod windows;
 
+use std::sync::Arc;
+
 use axum::extract::FromRef;
+use problem::Problem;
+use problem_kind::ProblemKind;
+use tokio::sync::{Semaphore, SemaphorePermit};
 use tokio_util::task::TaskTracker;
 
 pub use local::LocalClient;
@@ -75,6 +80,7 @@ pub struct App {
     pub readiness: Readiness,
     /// Requests at work, whether or not their client still waits.
     pub work: TaskTracker,
+    reports: Arc<Semaphore>,
 }
 
 impl FromRef<App> for HttpSettings {
@@ -92,7 +98,14 @@ impl App {
         settings: HttpSettings,
     ) -> Self {
         let (readiness, work) = (Readiness::starting(), TaskTracker::new());
-        Self { database, intake, pipeline, settings, readiness, work }
+        let reports = Arc::new(Semaphore::new(settings.reports_max));
+        Self { database, intake, pipeline, settings, readiness, work, reports }
+    }
+
+    /// A place among the reports made at a time, to be held while one is made. Nobody waits for one:
+    /// a queue of reports would outlast their deadlines.
+    fn report_place(&self) -> Result<SemaphorePermit<'_>, Problem> {
+        self.reports.try_acquire().map_err(|_| Problem::of(ProblemKind::Busy))
     }
 
     /// Makes the runners match the queries after a change.

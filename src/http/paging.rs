@@ -1,6 +1,6 @@
 //! Lists page by page: opaque cursors and the link to the next page.
 
-use axum::http::{Uri, header};
+use axum::http::header;
 use axum::response::{IntoResponse, Response};
 use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
@@ -60,16 +60,17 @@ pub(super) fn decode_cursor<C: DeserializeOwned>(text: &str) -> Option<C> {
 #[derive(Debug, Clone)]
 pub(super) struct PageLink {
     path: String,
-    /// The parameters as they came, without the cursor.
+    /// The parameters as they go into an address, without the cursor.
     parameters: Vec<String>,
 }
 
 impl PageLink {
-    /// The address that was asked for.
-    pub(super) fn of(uri: &Uri) -> Self {
-        let parameters = uri.query().unwrap_or_default().split('&');
-        let others = parameters.filter(|one| !one.is_empty() && !one.starts_with("cursor="));
-        Self { path: uri.path().to_owned(), parameters: others.map(str::to_owned).collect() }
+    /// The address that was asked for, by its path and its parameters as they are read: however a
+    /// parameter was escaped, the cursor is known for what it is.
+    pub(super) fn of(path: &str, parameters: &[(String, String)]) -> Self {
+        let others = parameters.iter().filter(|(name, _)| name != "cursor");
+        let written = others.map(|(name, value)| format!("{}={}", escaped(name), escaped(value)));
+        Self { path: path.to_owned(), parameters: written.collect() }
     }
 
     fn next(mut self, cursor: &str) -> String {
@@ -86,8 +87,22 @@ impl PageLink {
     }
 }
 
+/// A text as a part of a query string: what RFC 3986 reserves is escaped, but for the colons of times.
+fn escaped(text: &str) -> String {
+    let escaped = text.bytes().map(|byte| match byte {
+        b'A'..=b'Z' | b'a'..=b'z' | b'0'..=b'9' | b'-' | b'.' | b'_' | b'~' | b':' => {
+            char::from(byte).to_string()
+        }
+        _ => format!("%{byte:02X}"),
+    });
+    escaped.collect()
+}
+
 #[cfg(test)]
 mod tests {
+    use axum::extract::Query;
+    use axum::http::Uri;
+
     use super::*;
 
     #[test]
@@ -104,10 +119,20 @@ mod tests {
 
     #[test]
     fn the_next_page_keeps_every_parameter_but_the_cursor() {
-        let uri = "/v1/list?limit=2&cursor=old&a=%2B".parse().expect("an address");
-        assert_eq!(
-            PageLink::of(&uri).next("new"),
-            "</v1/list?limit=2&a=%2B&cursor=new>; rel=\"next\""
-        );
+        for (asked, next) in [
+            ("limit=2&cursor=old&a=%2B", "limit=2&a=%2B&cursor=new"),
+            ("%63ursor=old&limit=2", "limit=2&cursor=new"),
+            (
+                "from=2026-10-01T00:00:00Z&a%26b=%c3%A4+%3D",
+                "from=2026-10-01T00:00:00Z&a%26b=%C3%A4%20%3D&cursor=new",
+            ),
+            ("&a&", "a=&cursor=new"),
+            ("", "cursor=new"),
+        ] {
+            let uri: Uri = format!("/v1/list?{asked}").parse().expect("an address");
+            let Query(pairs) = Query::<Vec<(String, String)>>::try_from_uri(&uri).expect("pairs");
+            let link = PageLink::of(uri.path(), &pairs).next("new");
+            assert_eq!(link, format!("</v1/list?{next}>; rel=\"next\""), "{asked}");
+        }
     }
 }

@@ -13,7 +13,7 @@ use super::HttpSettings;
 use super::paging::{Page, PageLink, decode_cursor};
 use super::problem::Problem;
 use super::problem_kind::ProblemKind;
-use crate::domain::{EventTime, Fault, QueryName};
+use crate::domain::{EventTime, Fault, QueryName, RangeEnd};
 
 const LIMIT_DEFAULT: u32 = 100;
 
@@ -21,10 +21,11 @@ const LIMIT_DEFAULT: u32 = 100;
 #[derive(Debug, Clone, Copy, PartialEq, Eq, IntoParams)]
 #[into_params(parameter_in = Query)]
 pub(super) struct Range {
-    /// The first moment inside: RFC 3339 with `Z` or an offset (its `+` written `%2B`).
+    /// The first moment inside: RFC 3339 with `Z` or an offset (its `+` written `%2B`), from
+    /// 1900-01-01T00:00:00Z to 2200-01-01T00:00:00Z.
     #[param(value_type = Option<String>, format = DateTime, example = "2026-10-01T00:00:00Z")]
     pub(super) from: Option<EventTime>,
-    /// The first moment no longer inside.
+    /// The first moment no longer inside, in the same form and bounds.
     #[param(value_type = Option<String>, format = DateTime, example = "2026-10-02T00:00:00Z")]
     pub(super) to: Option<EventTime>,
 }
@@ -50,12 +51,13 @@ where
         let Query(pairs) = Query::<Vec<(String, String)>>::try_from_uri(&parts.uri)
             .map_err(|_| Problem::of(ProblemKind::InvalidParameters))?;
         let limit_max = HttpSettings::from_ref(state).list_limit_max;
-        Ok(Self::new(PageLink::of(&parts.uri), limit_max, pairs))
+        Ok(Self::new(parts.uri.path(), limit_max, pairs))
     }
 }
 
 impl Params {
-    fn new(link: PageLink, limit_max: u32, pairs: Vec<(String, String)>) -> Self {
+    fn new(path: &str, limit_max: u32, pairs: Vec<(String, String)>) -> Self {
+        let link = PageLink::of(path, &pairs);
         let (given, known, faults) = (BTreeMap::new(), Vec::new(), Vec::new());
         let mut params = Self { link, limit_max, given, known, faults };
         for (name, value) in pairs {
@@ -112,7 +114,8 @@ impl Params {
 
     /// `from` and `to`.
     pub(super) fn range(&mut self) -> Range {
-        let range = Range { from: self.parse("from"), to: self.parse("to") };
+        let mut end = |name| self.parse(name).map(|RangeEnd(time)| time);
+        let range = Range { from: end("from"), to: end("to") };
         if let (Some(from), Some(to)) = (range.from, range.to)
             && from > to
         {
@@ -137,9 +140,11 @@ impl Params {
 
     fn limit(&mut self) -> u32 {
         let Some(text) = self.text("limit") else { return LIMIT_DEFAULT.min(self.limit_max) };
-        match text.parse() {
-            Ok(limit) if (1..=self.limit_max).contains(&limit) => limit,
-            Ok(_) | Err(_) => {
+        // Rust reads `+5` too.
+        let digits = Some(&text).filter(|text| text.bytes().all(|byte| byte.is_ascii_digit()));
+        match digits.and_then(|digits| digits.parse().ok()) {
+            Some(limit) if (1..=self.limit_max).contains(&limit) => limit,
+            Some(_) | None => {
                 let detail = format!("`{text}` is not a whole number from 1 to {}", self.limit_max);
                 self.fault("limit", "out_of_range", detail);
                 LIMIT_DEFAULT
@@ -218,9 +223,9 @@ mod tests {
     use super::*;
 
     fn read(query: &str) -> Vec<String> {
-        let uri = format!("/v1/list?{query}").parse().expect("an address");
-        let Query(pairs) = Query::try_from_uri(&uri).expect("pairs");
-        let mut params = Params::new(PageLink::of(&uri), 1_000, pairs);
+        let uri: axum::http::Uri = format!("/v1/list?{query}").parse().expect("an address");
+        let Query(pairs) = Query::<Vec<(String, String)>>::try_from_uri(&uri).expect("pairs");
+        let mut params = Params::new(uri.path(), 1_000, pairs);
         params.range();
         params.flag("final");
         params.page::<i64>();
@@ -235,6 +240,8 @@ mod tests {
             ("limit=1&final=true&from=2026-10-01T00:00:00Z", None),
             ("limit=0", Some("`limit`: `0` is not a whole number from 1 to 1000")),
             ("limit=1001", Some("`limit`: `1001` is not a whole number from 1 to 1000")),
+            ("limit=+5", Some("`limit`: ` 5` is not a whole number from 1 to 1000")),
+            ("limit=%2B5", Some("`limit`: `+5` is not a whole number from 1 to 1000")),
             ("final=yes", Some("`final`: `yes` is not `true` nor `false`")),
             ("final=true&final=true", Some("`final`: is there twice; give it once")),
             (

@@ -110,6 +110,13 @@ impl From<DatabaseError> for Problem {
         if let DatabaseError::NoSuchQuery(name) = &error {
             return Self::no_such_query(name.as_str());
         }
+        if matches!(error, DatabaseError::ReadsBusy) {
+            return Self::of(ProblemKind::Busy);
+        }
+        if error.is_too_slow() {
+            warn!(error = %error.chain(), "A statement took too long");
+            return Self::of(ProblemKind::DeadlineExceeded);
+        }
         if error.is_outage() {
             warn!(error = %error.chain(), "The database is away");
             return Self::of(ProblemKind::DatabaseAway);

@@ -10,7 +10,7 @@ use utoipa::openapi::{ContentBuilder, Ref, RefOr, Response, ResponseBuilder};
 use super::examples;
 use super::problem_kind::ProblemKind;
 use super::problem_kind::ProblemKind::{
-    AnotherQuery, BodyTimeout, DatabaseAway, DeadlineExceeded, EventConflict, Internal,
+    AnotherQuery, BodyTimeout, Busy, DatabaseAway, DeadlineExceeded, EventConflict, Internal,
     InvalidEvents, InvalidParameters, InvalidQuery, InvalidRun, MalformedBody, NoSuchProblem,
     NoSuchQuery, NotEvents, NotReady, OutcomeUnknown, QueryPaused, QueueFull, RunFailed,
     RunsWaiting, Stopping, TooLarge, UnsupportedMediaType,
@@ -31,16 +31,16 @@ macro_rules! problem_sets {
 
 problem_sets! {
     /// Of addresses that read.
-    ListProblems: InvalidParameters, Internal, DatabaseAway, DeadlineExceeded;
+    ListProblems: InvalidParameters, Internal, DatabaseAway, Busy, DeadlineExceeded;
     /// Of lists that belong to the query in the address.
-    ListOfQueryProblems: InvalidParameters, NoSuchQuery, Internal, DatabaseAway, DeadlineExceeded;
+    ListOfQueryProblems: InvalidParameters, NoSuchQuery, Internal, DatabaseAway, Busy, DeadlineExceeded;
     /// Of lists that belong to the query that `?query=` names.
-    OptionalQueryProblems: InvalidParameters, NoSuchQuery, Internal, DatabaseAway, DeadlineExceeded;
+    OptionalQueryProblems: InvalidParameters, NoSuchQuery, Internal, DatabaseAway, Busy, DeadlineExceeded;
     /// Of the query in the address.
-    QueryProblems: InvalidParameters, NoSuchQuery, Internal, DatabaseAway, DeadlineExceeded;
+    QueryProblems: InvalidParameters, NoSuchQuery, Internal, DatabaseAway, Busy, DeadlineExceeded;
     /// Of creating and changing a query.
     QueryPutProblems: InvalidParameters, MalformedBody, NoSuchQuery, BodyTimeout, AnotherQuery,
-        TooLarge, UnsupportedMediaType, InvalidQuery, Internal, DatabaseAway, DeadlineExceeded;
+        TooLarge, UnsupportedMediaType, InvalidQuery, Internal, DatabaseAway, Busy, DeadlineExceeded;
     /// Of running a query.
     QueryRunProblems: InvalidParameters, MalformedBody, NoSuchQuery, BodyTimeout, QueryPaused,
         TooLarge, UnsupportedMediaType, InvalidRun, Internal, DatabaseAway, DeadlineExceeded,

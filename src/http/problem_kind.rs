@@ -26,6 +26,7 @@ pub(super) enum ProblemKind {
     QueueFull,
     OutcomeUnknown,
     DatabaseAway,
+    Busy,
     DeadlineExceeded,
     RunsWaiting,
     RunFailed,
@@ -57,7 +58,7 @@ const fn facts(
 
 impl ProblemKind {
     /// All of them, by status.
-    pub(super) const ALL: [Self; 26] = [
+    pub(super) const ALL: [Self; 27] = [
         Self::BadRequest,
         Self::InvalidParameters,
         Self::MalformedBody,
@@ -79,6 +80,7 @@ impl ProblemKind {
         Self::QueueFull,
         Self::OutcomeUnknown,
         Self::DatabaseAway,
+        Self::Busy,
         Self::DeadlineExceeded,
         Self::RunsWaiting,
         Self::RunFailed,
@@ -133,6 +135,8 @@ impl ProblemKind {
                 "The database failed while the events were being stored. Send the same events with the same ids again after `Retry-After`; what is stored already counts once."),
             Self::DatabaseAway => facts("database-away", StatusCode::SERVICE_UNAVAILABLE, "The database cannot be reached",
                 "The database does not answer, or not in time. Ask again after `Retry-After`."),
+            Self::Busy => facts("busy", StatusCode::SERVICE_UNAVAILABLE, "The service is busy",
+                "As many reports are being made, or lists read, as the service makes and reads at a time. Posting events goes on all the same. Ask again after `Retry-After`."),
             Self::DeadlineExceeded => facts("deadline-exceeded", StatusCode::SERVICE_UNAVAILABLE, "The answer took too long",
                 "The request was not answered in time (`GET /v1/limits`); what it began may still be finished. Asking again after `Retry-After` is safe."),
             Self::RunsWaiting => facts("runs-waiting", StatusCode::SERVICE_UNAVAILABLE, "Too many runs of the query are waiting",
@@ -169,6 +173,7 @@ impl ProblemKind {
         match self {
             Self::QueueFull | Self::OutcomeUnknown | Self::NotReady => Some(1),
             Self::DatabaseAway
+            | Self::Busy
             | Self::DeadlineExceeded
             | Self::RunsWaiting
             | Self::RunFailed

@@ -67,6 +67,7 @@ async fn report(
     let Range { from, to } = params.range();
     params.word("format", &["json"]);
     params.finish()?;
+    let _place = app.report_place()?;
     let snapshot = app.database.reconciliation_snapshot(name, RecountRange { from, to }).await?;
     Ok(Json(ReconciliationBody::of(&snapshot, &reconcile::compare(&snapshot))))
 }

@@ -10,7 +10,7 @@ use super::problem::Problem;
 use super::problem_kind::ProblemKind;
 
 const HEADER: HeaderName = HeaderName::from_static("x-request-id");
-const CHARS_MAX: usize = 128;
+const CHARS_MAX: usize = 200;
 
 /// The id of a request: the caller's when it is sane, or a new one.
 #[derive(Debug, Clone)]
@@ -30,10 +30,9 @@ impl RequestId {
     }
 }
 
-/// Whether an id is fit for headers, logs and JSON: 1 to 128 letters, digits and `._:+/=@-`.
+/// Whether an id is fit for headers, logs and JSON: 1 to 200 visible ASCII characters.
 fn is_sane(value: &HeaderValue) -> bool {
-    let plain = |byte: &u8| byte.is_ascii_alphanumeric() || b"._:+/=@-".contains(byte);
-    (1..=CHARS_MAX).contains(&value.len()) && value.as_bytes().iter().all(plain)
+    (1..=CHARS_MAX).contains(&value.len()) && value.as_bytes().iter().all(u8::is_ascii_graphic)
 }
 
 /// Gives the request its id, answers with it, and turns every error into a problem that names it.

@@ -133,6 +133,8 @@ pub(super) struct Limits {
     queue_bytes_max: u32,
     /// The most entries of one page of a list.
     list_limit_max: u32,
+    /// The most reports made at a time.
+    reports_max: usize,
     /// The most connections at a time.
     connections_max: usize,
     /// How long the head of a request may take.
@@ -152,6 +154,7 @@ impl From<HttpSettings> for Limits {
             queue_events_max: settings.queue_events_max,
             queue_bytes_max: settings.queue_bytes_max,
             list_limit_max: settings.list_limit_max,
+            reports_max: settings.reports_max,
             connections_max: settings.connections_max,
             header_timeout: settings.header_timeout.to_string(),
             body_timeout: settings.body_timeout.to_string(),

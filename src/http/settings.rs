@@ -19,6 +19,9 @@ pub struct HttpSettings {
     pub queue_bytes_max: u32,
     /// The most entries of one page of a list. Default 1,000.
     pub list_limit_max: u32,
+    /// The most reports made at a time; more are refused. Default 4, which leaves most of the
+    /// connections for reading to everything that is quick.
+    pub reports_max: usize,
     /// The most connections at a time; others wait to be accepted. Default 4,096.
     pub connections_max: usize,
     /// How long the head of a request may take, an idle connection included. Default 10 seconds.
@@ -43,6 +46,7 @@ impl HttpSettings {
             queue_events_max: 100_000,
             queue_bytes_max: 64 * 1024 * 1024,
             list_limit_max: 1_000,
+            reports_max: 4,
             connections_max: 4_096,
             header_timeout: seconds(10),
             body_timeout: seconds(30),

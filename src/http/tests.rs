@@ -160,7 +160,15 @@ async fn an_error_says_in_headers_what_programs_need() {
 
 #[tokio::test]
 async fn a_request_keeps_its_id_when_that_is_sane() {
-    for (given, kept) in [("till-7:42", true), ("with spaces", false), ("", false)] {
+    let (long, too_long) = ("x".repeat(200), "x".repeat(201));
+    for (given, kept) in [
+        ("till-7:42", true),
+        (r##"!"#$%&'()*+,./:;<=>?@[\]^_`{|}~"##, true),
+        (&long, true),
+        (&too_long, false),
+        ("with spaces", false),
+        ("", false),
+    ] {
         let (status, headers, _) =
             ask(request("GET", "/plain", &[("x-request-id", given)], "")).await;
         assert_eq!(status, StatusCode::OK);

@@ -25,7 +25,7 @@ pub(super) struct RowParams {
     /// `true`: only rows that will never change again. `false`: only rows that may.
     r#final: Option<bool>,
     /// For each field of the query's `group_by`, under its name, such as `store_id=S1`: rows with
-    /// this value. An empty value means rows without a value.
+    /// this value. An empty value means rows without a value and rows whose value is empty.
     #[param(style = Form, explode, example = json!({ "store_id": "S1" }))]
     group: Option<GroupMembersSchema>,
 }
@@ -113,7 +113,7 @@ impl Selected {
         let mut group = Vec::new();
         for (index, field) in query.spec.group_by.iter().enumerate() {
             if let Some(value) = params.text(&field.to_string()) {
-                group.push((index, Some(value).filter(|value| !value.is_empty())));
+                group.push((index, value));
             }
         }
         let page: Page<RowCursor> = params.page();

@@ -57,6 +57,36 @@ async fn a_mixture_stores_the_good_events_unless_it_is_atomic() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn an_atomic_list_that_contradicts_itself_is_told_which_event_does() {
+    let database = TestDatabase::create().await;
+    let service = TestService::start(&database).await;
+    service.post_events(&[a_sale("0", "09:05:00", "1.00")]).await;
+    let list = json!([
+        a_sale("0", "09:05:00", "1.00"),
+        a_sale("1", "09:05:00", "1.00"),
+        a_sale("2", "09:05:00", "1.00"),
+        a_sale("1", "09:05:00", "1.00"),
+        a_sale("1", "09:05:00", "2.00"),
+    ]);
+    let refused = service.post("/v1/events?atomic=true", list).await;
+    assert_eq!(refused.status, 422, "{}", refused.body);
+    assert_eq!((&refused.body["conflicts"], &refused.body["rejected"]), (&json!(1), &json!(3)));
+    let results = refused.body["results"].as_array().unwrap();
+    let statuses: Vec<&Value> = results.iter().map(|one| &one["status"]).collect();
+    assert_eq!(statuses, ["duplicate", "rejected", "rejected", "rejected", "conflict"]);
+    let begins = |index: usize, with: &str| {
+        let detail = results[index]["detail"].as_str().unwrap();
+        assert!(detail.starts_with(with), "{index}: {detail}");
+    };
+    begins(1, "Good in itself, but not stored");
+    begins(3, "Good in itself, but not stored");
+    begins(4, "An event before it in this atomic request has its id and other content: the hash");
+    assert_eq!(results[4]["seq"], Value::Null);
+    assert_eq!(database.number("select count(*) from raw_events").await, 1);
+    assert_eq!(database.number("select count(*) from event_conflicts").await, 0);
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn what_is_not_there_is_a_problem_too() {
     let database = TestDatabase::create().await;
     let service = TestService::start(&database).await;

@@ -50,6 +50,50 @@ async fn a_query_is_created_changed_paused_reset_and_deleted() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn what_changes_nothing_of_a_query_throws_no_batch_away() {
+    let database = TestDatabase::create().await;
+    let service = TestService::start(&database).await;
+    let path = "/v1/queries/q";
+    service.put(path, manual("1 hour")).await;
+    for (case, action, delay, epoch) in [
+        ("same rule", None, "PT1H", 0),
+        ("running already", Some("resume"), "", 0),
+        ("paused", Some("pause"), "", 1),
+        ("paused already", Some("pause"), "", 1),
+        ("resumed", Some("resume"), "", 2),
+        ("other rule", None, "2 hours", 3),
+    ] {
+        let answer = match action {
+            Some(action) => service.post(&format!("{path}/{action}"), json!({})).await,
+            None => service.put(path, manual(delay)).await,
+        };
+        assert_eq!(answer.status, 200, "{case}: {}", answer.body);
+        let stored = database.number("select epoch from queries where name = 'q'").await;
+        assert_eq!(stored, epoch, "{case}");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_array_in_the_place_of_an_object_is_refused_with_a_sentence() {
+    let database = TestDatabase::create().await;
+    let service = TestService::start(&database).await;
+    let window = json!({"kind": "tumbling", "size": "1 hour"});
+    let rule =
+        json!([{}, window, "1 hour", [], null, "append", {"kind": "manual"}, 1, "earliest", null]);
+    let mut trigger = manual("1 hour");
+    trigger["trigger"] = json!(["manual"]);
+    for (case, answer) in [
+        ("rule", service.put("/v1/queries/q", rule).await),
+        ("trigger", service.put("/v1/queries/q", trigger).await),
+        ("run", service.post("/v1/queries/hourly_sales/run", json!([])).await),
+    ] {
+        let detail = answer.body["detail"].as_str().unwrap();
+        assert_eq!(answer.status, 422, "{case}: {}", answer.body);
+        assert!(detail.contains("expected an object"), "{case}: {detail}");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn a_query_that_fails_says_why_and_does_not_stop_the_others() {
     let database = TestDatabase::create().await;
     let service = TestService::start(&database).await;

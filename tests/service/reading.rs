@@ -77,6 +77,8 @@ async fn rows_are_picked_by_group_key_currency_finality_and_range() {
         ("?final=false", vec!["16.00", "32.00"]),
         ("?from=2026-10-01T11:00:00Z", vec!["16.00", "32.00"]),
         ("?to=2026-10-01T11:00:00Z", vec!["1.00", "4.00", "2.00", "8.00"]),
+        ("?from=1900-01-01T00:00:00Z&to=2200-01-01T00:00:00Z&final=false", vec!["16.00", "32.00"]),
+        ("?from=2200-01-01T00:00:00Z", vec![]),
         ("?from=2026-10-01T09:00:00.000001Z&to=2026-10-01T11:00:00Z", vec![]),
         ("?from=2026-10-01T11:00:00%2B02:00&to=2026-10-01T10:00:00Z&store_id=S1", vec!["1.00"]),
         ("?final=true&store_id=S2&currency=USD", vec!["2.00"]),
@@ -104,6 +106,33 @@ async fn rows_are_picked_by_group_key_currency_finality_and_range() {
         let refused = service.get(&format!("/v1/queries/q/windows{parameters}")).await;
         assert_eq!(refused.status, 400, "{}", refused.body);
         assert_eq!(refused.body["errors"][0]["detail"], detail, "{parameters}");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_empty_value_picks_the_rows_that_have_none_and_those_where_it_is_empty() {
+    let database = TestDatabase::create().await;
+    let service = TestService::start(&database).await;
+    let mut rule = by_store("update", &json!({"kind": "manual"}));
+    rule["group_by"] = json!(["attributes.ch"]);
+    service.put("/v1/queries/q", rule).await;
+    let in_channel = |id: &str, amount: &str, attributes: Value| {
+        let mut sale = a_sale(id, "09:05:00", amount);
+        sale["attributes"] = attributes;
+        sale
+    };
+    service
+        .post_events(&[
+            in_channel("1", "1.00", json!({})),
+            in_channel("2", "2.00", json!({"ch": ""})),
+            in_channel("3", "4.00", json!({"ch": "web"})),
+        ])
+        .await;
+    service.run("q").await;
+    for (value, revenues) in [("", vec!["2.00", "1.00"]), ("web", vec!["4.00"])] {
+        let answer = service.get(&format!("/v1/queries/q/windows?attributes.ch={value}")).await;
+        let found: Vec<String> = rows_of(&answer).into_iter().map(|row| row.3).collect();
+        assert_eq!(found, revenues, "{value:?}");
     }
 }
 

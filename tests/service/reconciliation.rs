@@ -13,6 +13,8 @@ async fn a_damaged_a_deleted_and_an_extra_row_are_each_found() {
     let clocks = ["09:05:00", "10:05:00", "11:05:00", "14:00:00"];
     service.post_events(&clocks.map(|clock| a_sale(clock, clock, "20.00"))).await;
     service.wait_until_idle("hourly_sales").await;
+    let all = "/v1/reconciliation?from=1900-01-01T00:00:00Z&to=2200-01-01T00:00:00Z";
+    assert_eq!(service.get(all).await.body["windows"].as_array().unwrap().len(), 4);
     let unexplained = async || service.get("/v1/reconciliation").await.body["unexplained"].clone();
     assert_eq!(unexplained().await, 0);
     database.execute("update window_rows set revenue = revenue + 1 where closed_by is not null and window_start = '2026-10-01T09:00Z'").await;

@@ -1,0 +1,66 @@
+//! A database that goes away and comes back.
+
+use std::time::Duration;
+
+use serde_json::json;
+use tokio::net::{TcpListener, UnixStream};
+use tokio::task::{JoinHandle, JoinSet};
+
+use crate::support::{TestDatabase, TestService, a_sale};
+
+/// Carries connections on to the server's socket; aborted, it cuts them all.
+fn carry(listener: TcpListener, socket: String) -> JoinHandle<()> {
+    tokio::spawn(async move {
+        let mut carried = JoinSet::new();
+        while let Ok((mut client, _)) = listener.accept().await {
+            let socket = socket.clone();
+            carried.spawn(async move {
+                let mut server = UnixStream::connect(socket).await.unwrap();
+                let _ = tokio::io::copy_bidirectional(&mut client, &mut server).await;
+            });
+        }
+    })
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_service_is_not_ready_while_its_database_is_away_and_recovers_by_itself() {
+    let database = TestDatabase::create().await;
+    let part = |name: &str| {
+        let (_, rest) = database.url.split_once(name).unwrap();
+        rest.split(['?', '&']).next().unwrap()
+    };
+    let socket = format!("{}/.s.PGSQL.{}", part("host="), part("port="));
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let address = listener.local_addr().unwrap();
+    let url = format!("postgres://{}@{address}/{}", part("user="), part("postgres:///"));
+    let way = carry(listener, socket.clone());
+    let service = TestService::start_with(&[("DATABASE_URL", &url)]).await;
+
+    let assert_away = async || {
+        for path in ["/readyz", "/v1/hourly-sales"] {
+            let answer = service.get(path).await;
+            let found = (answer.status, &answer.body["type"]);
+            assert_eq!(found, (503, &json!("/problems/database-away")), "{path}");
+            assert!(!answer.header("retry-after").is_empty(), "{path}");
+        }
+        assert_eq!(service.get("/livez").await.status, 200);
+    };
+    way.abort();
+    assert!(way.await.is_err_and(|error| error.is_cancelled()));
+    assert_away().await;
+    // Next it takes connections and says nothing.
+    let silent = TcpListener::bind(address).await.unwrap();
+    assert_away().await;
+
+    carry(silent, socket);
+    let recovered = async {
+        while service.get("/readyz").await.status != 200 {
+            tokio::time::sleep(Duration::from_millis(50)).await;
+        }
+    };
+    let waited = tokio::time::timeout(Duration::from_secs(10), recovered).await;
+    waited.expect("the service recovers within 10 s");
+    service.post_events(&[a_sale("1", "09:05:00", "1.00")]).await;
+    service.wait_until_idle("hourly_sales").await;
+    assert_eq!(service.get("/v1/hourly-sales").await.status, 200);
+}
