@@ -10,9 +10,10 @@ use utoipa::openapi::{ContentBuilder, Ref, RefOr, Response, ResponseBuilder};
 use super::examples;
 use super::problem_kind::ProblemKind;
 use super::problem_kind::ProblemKind::{
-    AnotherQuery, BodyTimeout, DatabaseAway, DeadlineExceeded, EventConflict, Internal,
-    InvalidEvents, InvalidParameters, InvalidQuery, InvalidRun, MalformedBody, NoSuchProblem,
-    NoSuchQuery, NotEvents, NotReady, OutcomeUnknown, QueryPaused, QueueFull, RunFailed,
+    AlreadyResolved, AnotherQuery, BodyTimeout, DatabaseAway, DeadlineExceeded, EventConflict,
+    HeartbeatFromTheFuture, Internal, InvalidDecision, InvalidEvents, InvalidHeartbeat,
+    InvalidParameters, InvalidQuery, InvalidRun, MalformedBody, NoSuchProblem, NoSuchQuery,
+    NotEvents, NotInQuarantine, NotReady, OutcomeUnknown, QueryPaused, QueueFull, RunFailed,
     RunsWaiting, Stopping, TooLarge, UnsupportedMediaType,
 };
 
@@ -49,6 +50,14 @@ problem_sets! {
     IngestProblems: InvalidParameters, MalformedBody, BodyTimeout, EventConflict, TooLarge,
         UnsupportedMediaType, NotEvents, InvalidEvents, Internal, QueueFull, OutcomeUnknown, DeadlineExceeded,
         Stopping;
+    /// Of sending a heartbeat.
+    HeartbeatProblems: InvalidParameters, MalformedBody, BodyTimeout, TooLarge, UnsupportedMediaType,
+        InvalidHeartbeat, HeartbeatFromTheFuture, Internal, QueueFull, OutcomeUnknown, DeadlineExceeded,
+        Stopping;
+    /// Of deciding on an event in quarantine.
+    DecisionProblems: InvalidParameters, MalformedBody, NotInQuarantine, BodyTimeout, AlreadyResolved,
+        TooLarge, UnsupportedMediaType, InvalidDecision, Internal, QueueFull, OutcomeUnknown,
+        DatabaseAway, DeadlineExceeded, Stopping;
     /// Of being ready.
     ReadyProblems: InvalidParameters, Internal, NotReady, DatabaseAway, DeadlineExceeded, Stopping;
     /// Of explaining a problem.
@@ -117,6 +126,18 @@ fn errors_of(kind: ProblemKind) -> Value {
         }]),
         InvalidRun => json!([{
             "pointer": "/max_batches", "code": "out_of_range", "detail": "must be at least 1",
+        }]),
+        InvalidHeartbeat => json!([{
+            "pointer": "/source", "code": "missing",
+            "detail": "`source` is required: a string of 1 to 200 characters",
+        }]),
+        HeartbeatFromTheFuture => json!([{
+            "pointer": "/event_time", "code": "out_of_range",
+            "detail": "`event_time` `2026-10-01T13:40:00Z` is more than 15 minutes ahead of the service's clock",
+        }]),
+        InvalidDecision => json!([{
+            "pointer": "/note", "code": "missing",
+            "detail": "`note` is required: a string of 1 to 1000 characters",
         }]),
         _ => json!([]),
     }

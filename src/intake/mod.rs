@@ -1,7 +1,8 @@
 //! From a posted body to events that are ready to be stored.
 //!
-//! [`json_items`] takes a body apart, [`event`] checks one item and gives it its identity. Both are
-//! pure: what they answer depends on their arguments alone.
+//! [`json_items`] takes a body apart, [`event`] checks one item and gives it its identity;
+//! [`heartbeat`] and [`decision`] read the bodies of single objects by the same rules. All are pure:
+//! what they answer depends on their arguments alone.
 //!
 //! Invariants:
 //! * What is wrong inside one item costs that item only; what makes the body unreadable costs all.
@@ -13,17 +14,23 @@
 //! Absent on purpose: a clock (event times are the tills'), a database, HTTP and its status codes.
 
 mod attributes;
+mod decision;
 mod faults;
 mod fields;
 mod group_commit;
+mod heartbeat;
 mod identity;
 mod raw_json;
+mod small_object;
 mod validate;
 mod wire;
 
 #[cfg(test)]
 mod tests;
 
+pub use decision::{Action, Decision, decision};
 pub use group_commit::{Intake, IntakeError, IntakeSettings};
+pub use heartbeat::heartbeat;
+pub use small_object::InvalidObject;
 pub use validate::{EventDefaults, InvalidItem, event};
 pub use wire::{BodyError, BodyLimits, Item, json_items};
