@@ -17,6 +17,9 @@ use crate::domain::{
     ContentHash, CustomerId, Event, Heartbeat, IdentifiedEvent, Seq, StoreId, TillId,
 };
 
+/// Event id, content hash, `seq` in the log, action of the quarantine.
+type KnownColumns = (String, Vec<u8>, Option<i64>, Option<String>);
+
 /// Those of the requests' ids that are taken, in the log or in quarantine.
 pub(super) async fn known_ids(
     conn: &mut PgConnection,
@@ -32,7 +35,7 @@ pub(super) async fn known_ids(
     }
     ids.sort_unstable();
     ids.dedup();
-    let rows: Vec<(String, Vec<u8>, Option<i64>, Option<String>)> = sqlx::query_as(
+    let rows: Vec<KnownColumns> = sqlx::query_as(
         "select event_id, event_keys.content_hash, event_keys.seq, quarantine.action
          from event_keys left join quarantine using (event_id) where event_id = any($1)",
     )

@@ -59,3 +59,20 @@ pub(super) fn released() -> Value {
     });
     with(waiting(), json!({ "resolution": resolution }))
 }
+
+fn hour(start: &str, end: &str) -> Value {
+    json!({ "start": format!("2026-10-01T{start}:00Z"), "end": format!("2026-10-01T{end}:00Z") })
+}
+
+/// Of order 1006 of the worked example.
+pub(super) fn receipt() -> Value {
+    json!({
+        "event": whole_event("1006", "09:50:00", "22.00"),
+        "received_at": "2026-10-01T12:40:01.920417Z", "seq": 7, "quarantine": null,
+        "queries": [{
+            "query": "hourly_sales", "outcome": "late", "windows": [],
+            "missed_windows": [hour("09:00", "10:00")], "batch_id": 4,
+            "reason": "late: the 09:00–10:00 window was closed at 10:30 by order 1005 of 11:30",
+        }],
+    })
+}

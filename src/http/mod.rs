@@ -36,6 +36,8 @@ mod quarantine;
 mod queries;
 mod query_body;
 mod readiness;
+mod receipt_words;
+mod receipts;
 mod reconciliation;
 mod reconciliation_body;
 mod request_id;

@@ -12,9 +12,9 @@ use super::problem_kind::ProblemKind;
 use super::problem_kind::ProblemKind::{
     AlreadyResolved, AnotherQuery, BodyTimeout, DatabaseAway, DeadlineExceeded, EventConflict,
     HeartbeatFromTheFuture, Internal, InvalidDecision, InvalidEvents, InvalidHeartbeat,
-    InvalidParameters, InvalidQuery, InvalidRun, MalformedBody, NoSuchProblem, NoSuchQuery,
-    NotEvents, NotInQuarantine, NotReady, OutcomeUnknown, QueryPaused, QueueFull, RunFailed,
-    RunsWaiting, Stopping, TooLarge, UnsupportedMediaType,
+    InvalidParameters, InvalidQuery, InvalidRun, MalformedBody, NoSuchEvent, NoSuchProblem,
+    NoSuchQuery, NotEvents, NotInQuarantine, NotReady, OutcomeUnknown, QueryPaused, QueueFull,
+    RunFailed, RunsWaiting, Stopping, TooLarge, UnsupportedMediaType,
 };
 
 macro_rules! problem_sets {
@@ -58,6 +58,8 @@ problem_sets! {
     DecisionProblems: InvalidParameters, MalformedBody, NotInQuarantine, BodyTimeout, AlreadyResolved,
         TooLarge, UnsupportedMediaType, InvalidDecision, Internal, QueueFull, OutcomeUnknown,
         DatabaseAway, DeadlineExceeded, Stopping;
+    /// Of the event in the address.
+    EventProblems: InvalidParameters, NoSuchEvent, Internal, DatabaseAway, DeadlineExceeded;
     /// Of being ready.
     ReadyProblems: InvalidParameters, Internal, NotReady, DatabaseAway, DeadlineExceeded, Stopping;
     /// Of explaining a problem.

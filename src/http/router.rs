@@ -14,8 +14,8 @@ use super::problem::Problem;
 use super::problem_kind::ProblemKind;
 use super::request_id::request_id;
 use super::{
-    App, dropped_events, events, heartbeats, progress, quarantine, queries, reconciliation,
-    service, windows,
+    App, dropped_events, events, heartbeats, progress, quarantine, queries, receipts,
+    reconciliation, service, windows,
 };
 
 /// What the API says of itself.
@@ -45,6 +45,7 @@ struct Description;
 fn addresses() -> OpenApiRouter<App> {
     OpenApiRouter::with_openapi(Description::openapi())
         .routes(routes!(events::post_events))
+        .routes(routes!(receipts::get_receipt))
         .routes(routes!(heartbeats::post_heartbeat))
         .routes(routes!(quarantine::list_quarantine))
         .routes(routes!(quarantine::decide))

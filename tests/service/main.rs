@@ -19,6 +19,7 @@ mod private_postgres;
 mod quarantine;
 mod queries;
 mod reading;
+mod receipts;
 mod reconciliation;
 mod replicas;
 mod starting;
