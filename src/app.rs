@@ -206,6 +206,7 @@ fn http_settings(limits: &LimitSettings, shop: &ShopSettings) -> HttpSettings {
         event_bytes_max: size(limits.event_bytes_max),
         queue_events_max: limits.queue_events_max,
         queue_bytes_max: limits.queue_bytes_max,
+        max_future_skew: limits.max_future_skew.0,
         header_timeout: limits.header_timeout,
         body_timeout: limits.body_timeout,
         request_timeout: limits.request_timeout,

@@ -20,7 +20,7 @@ use super::error::Doing;
 use super::partitions::LogRoom;
 use super::quarantine::{quarantine_insert, quarantine_release, quarantined_for_release};
 use super::{Database, DatabaseError};
-use crate::domain::{ContentHash, EventId, EventTime, Heartbeat, IdentifiedEvent, Seq, Span};
+use crate::domain::{ContentHash, EventId, EventTime, Heartbeat, IdentifiedEvent, Note, Seq, Span};
 
 /// Any number that no other program on the same database uses for an advisory lock.
 const APPEND_LOCK: i64 = 0x7469_6c6c_6d61_726b;
@@ -59,7 +59,7 @@ pub struct Release {
     /// The time it counts at, when that is not the one it came with.
     pub event_time: Option<EventTime>,
     /// Why, by whoever decided.
-    pub note: String,
+    pub note: Note,
 }
 
 /// What became of one event, heartbeat or release.

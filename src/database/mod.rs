@@ -7,7 +7,8 @@
 //! Invariants:
 //! * `seq` order is commit order ([`append`](Database::append)).
 //! * One commit per query and batch id ([`checkpoint`](Database::checkpoint_prepare)).
-//! * Reports read everything in one snapshot ([`recount`](Database::reconciliation_snapshot)).
+//! * Reports read everything in one snapshot ([`recount`](Database::reconciliation_snapshot),
+//!   [`receipts`](Database::receipt)).
 //!
 //! Absent on purpose: a clock. Times come from Postgres or as parameters.
 
@@ -30,6 +31,8 @@ mod quarantine;
 mod queries;
 mod query_status;
 mod raw_log;
+mod receipt_facts;
+mod receipts;
 mod recount;
 mod recount_sql;
 mod values;
@@ -46,5 +49,6 @@ pub use progress::{BatchDurations, CommittedProgress, ProgressCursor, ProgressEn
 pub use quarantine::{QuarantineCursor, Quarantined, Resolution};
 pub use queries::{QueryPut, QueryVersion, StoredQuery};
 pub use query_status::QueryFigures;
+pub use receipts::{Closing, ClosingRecord, LateRule, QueryReceipt, Receipt, ReceiptOutcome};
 pub use recount::{ReconciliationSnapshot, Recount, RecountRange};
 pub use windows::{WindowRow, WindowSelection};

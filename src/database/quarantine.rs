@@ -8,7 +8,7 @@ use super::append_rows::bind_events;
 use super::error::Doing;
 use super::raw_log::EventColumns;
 use super::{Database, DatabaseError};
-use crate::domain::{Event, EventId, IdentifiedEvent, Seq, Span};
+use crate::domain::{Event, EventId, EventTime, IdentifiedEvent, Note, Seq, Span};
 
 /// An event that is, or was, in quarantine.
 #[derive(Debug, Clone)]
@@ -32,8 +32,8 @@ pub struct Resolution {
     pub resolved_at: DateTime<Utc>,
     /// Why, by whoever decided.
     pub note: String,
-    /// Where a released event stands in the log.
-    pub released_seq: Option<Seq>,
+    /// Where a released event stands in the log, and the time that it counts at.
+    pub released: Option<(Seq, EventTime)>,
 }
 
 #[derive(Debug, sqlx::FromRow)]
@@ -46,16 +46,19 @@ struct QuarantineColumns {
     action: Option<String>,
     note: Option<String>,
     released_seq: Option<i64>,
+    released_event_time: Option<DateTime<Utc>>,
 }
 
 impl QuarantineColumns {
     fn read(self) -> Result<Quarantined, DatabaseError> {
+        let released = self.released_seq.zip(self.released_event_time);
         let resolution = match (self.action, self.resolved_at, self.note) {
             (Some(action), Some(resolved_at), Some(note)) => Some(Resolution {
                 action,
                 resolved_at,
                 note,
-                released_seq: self.released_seq.map(Seq::new),
+                released: released
+                    .map(|(seq, event_time)| (Seq::new(seq), EventTime::from_utc(event_time))),
             }),
             _ => None,
         };
@@ -68,7 +71,9 @@ impl QuarantineColumns {
     }
 }
 
-const SELECT: &str = "select 0::bigint as seq, * from quarantine where ";
+const SELECT: &str = "select 0::bigint as seq, *, \
+     (select event_time from raw_events where seq = released_seq) as released_event_time \
+     from quarantine where ";
 
 /// Where a page of the quarantine goes on: after this entry.
 #[derive(Debug, Clone)]
@@ -111,14 +116,7 @@ impl Database {
         event_id: &EventId,
     ) -> Result<Option<Quarantined>, DatabaseError> {
         let mut conn = self.reader().await?;
-        let mut select = QueryBuilder::<Postgres>::new(SELECT);
-        select.push("event_id = ").push_bind(event_id.as_str());
-        let row: Option<QuarantineColumns> = select
-            .build_query_as()
-            .fetch_optional(&mut *conn)
-            .await
-            .doing("read the quarantine")?;
-        row.map(QuarantineColumns::read).transpose()
+        find(&mut conn, event_id).await
     }
 
     /// Rejects an event that waits in quarantine: it never counts. Says whether it was waiting.
@@ -128,19 +126,31 @@ impl Database {
     pub async fn quarantine_reject(
         &self,
         event_id: &EventId,
-        note: &str,
+        note: &Note,
     ) -> Result<bool, DatabaseError> {
         let done = sqlx::query(
             "update quarantine set resolved_at = now(), action = 'reject', note = $2
              where event_id = $1 and resolved_at is null",
         )
         .bind(event_id.as_str())
-        .bind(note)
+        .bind(note.as_str())
         .execute(&self.engine)
         .await
         .doing("reject an event in quarantine")?;
         Ok(done.rows_affected() == 1)
     }
+}
+
+/// One event that is or was in quarantine, inside the caller's transaction.
+pub(super) async fn find(
+    conn: &mut PgConnection,
+    event_id: &EventId,
+) -> Result<Option<Quarantined>, DatabaseError> {
+    let mut select = QueryBuilder::<Postgres>::new(SELECT);
+    select.push("event_id = ").push_bind(event_id.as_str());
+    let row: Option<QuarantineColumns> =
+        select.build_query_as().fetch_optional(conn).await.doing("read the quarantine")?;
+    row.map(QuarantineColumns::read).transpose()
 }
 
 /// Puts events aside, and takes their ids.
@@ -153,7 +163,7 @@ pub(super) async fn quarantine_insert(
     let Some(skew_max) = skew_max.filter(|_| !aside.is_empty()) else { return Ok(()) };
     let reason = format!(
         "its event_time was more than {skew_max} ahead of the service's clock, {}",
-        crate::domain::EventTime::from_utc(now)
+        EventTime::from_utc(now)
     );
     let hashes: Vec<&[u8]> = aside.iter().map(|one| one.content_hash.0.as_slice()).collect();
     let insert = sqlx::query(
@@ -225,8 +235,8 @@ pub(super) async fn quarantine_release(
         )
         .bind(release.event_id.as_str())
         .bind(seq.get())
-        .bind(&release.note)
-        .bind(release.event_time.map(crate::domain::EventTime::to_utc))
+        .bind(release.note.as_str())
+        .bind(release.event_time.map(EventTime::to_utc))
         .execute(&mut *conn)
         .await
         .doing("release an event from quarantine")?;

@@ -127,6 +127,15 @@ pub(super) async fn find(
     columns.ok_or_else(|| DatabaseError::NoSuchQuery(name.clone()))?.read()
 }
 
+/// Reads all queries, by name, inside the caller's transaction.
+pub(super) async fn all(conn: &mut PgConnection) -> Result<Vec<StoredQuery>, DatabaseError> {
+    let mut select = QueryBuilder::<Postgres>::new("select ");
+    select.push(COLUMNS).push(" from queries order by name");
+    let columns: Vec<QueryColumns> =
+        select.build_query_as().fetch_all(conn).await.doing("list queries")?;
+    columns.into_iter().map(QueryColumns::read).collect()
+}
+
 /// Tells whether a query is still the one that was read, and unchanged from outside.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct QueryVersion {

@@ -16,6 +16,8 @@ pub struct QueryFigures {
     pub open_windows: i64,
     /// Bytes of its stored state.
     pub state_bytes: i64,
+    /// Events that it could not process, and goes on without.
+    pub poison_events: i64,
     /// Its newest progress entry.
     pub last_progress: Option<CommittedProgress>,
 }
@@ -25,6 +27,7 @@ struct FigureColumns {
     lag_events: i64,
     open_windows: i64,
     state_bytes: i64,
+    poison_events: i64,
 }
 
 impl Database {
@@ -36,7 +39,8 @@ impl Database {
         let figures: FigureColumns = sqlx::query_as(
             "select (select count(*) from raw_events where seq > $2) as lag_events,
                  count(*) as open_windows,
-                 coalesce(sum(pg_column_size(window_state.*)), 0)::bigint as state_bytes
+                 coalesce(sum(pg_column_size(window_state.*)), 0)::bigint as state_bytes,
+                 (select count(*) from poison_events where query_id = $1) as poison_events
              from window_state where query_id = $1",
         )
         .bind(query.query_id)
@@ -45,7 +49,7 @@ impl Database {
         .await
         .doing("read a query's figures")?;
         let last_progress = self.progress(Some(&query.name), None, 1).await?.pop();
-        let FigureColumns { lag_events, open_windows, state_bytes } = figures;
-        Ok(QueryFigures { lag_events, open_windows, state_bytes, last_progress })
+        let FigureColumns { lag_events, open_windows, state_bytes, poison_events } = figures;
+        Ok(QueryFigures { lag_events, open_windows, state_bytes, poison_events, last_progress })
     }
 }

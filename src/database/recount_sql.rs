@@ -192,7 +192,8 @@ pub(super) fn set_aside_sql(query: &StoredQuery, range: RecountRange) -> QueryBu
     select
 }
 
-fn push_filter(select: &mut QueryBuilder<Postgres>, query: &StoredQuery) {
+/// Only events that pass the query's filter.
+pub(super) fn push_filter(select: &mut QueryBuilder<Postgres>, query: &StoredQuery) {
     for (field, values) in &query.spec.filter.0 {
         select.push(format!(" and {} = any(", field_expression(field)));
         select.push_bind(values.clone()).push(")");

@@ -95,6 +95,8 @@ text_ids! {
     CustomerId, 200;
     /// Who sends a heartbeat, such as a till. 1 to 200 characters.
     Source, 200;
+    /// Why somebody decided as they did, in their own words. 1 to 1,000 characters.
+    Note, 1_000;
 }
 
 /// The name of a query: `[a-z0-9][a-z0-9_-]{0,99}`.

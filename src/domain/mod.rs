@@ -25,8 +25,8 @@ pub use event::{
 };
 pub use fault::Fault;
 pub use ids::{
-    BatchId, CustomerId, EventId, InvalidText, OrderId, QueryName, Seq, Source, Status, StoreId,
-    TillId,
+    BatchId, CustomerId, EventId, InvalidText, Note, OrderId, QueryName, Seq, Source, Status,
+    StoreId, TillId,
 };
 pub use money::{Amount, Currency, InvalidAmount, InvalidCurrency, Money, Revenue};
 pub use object::Object;

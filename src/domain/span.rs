@@ -27,6 +27,8 @@ impl Span {
     pub const ZERO: Self = Self(0);
     /// One hour.
     pub const HOUR: Self = Self(3_600_000);
+    /// One day of 24 hours.
+    pub const DAY: Self = Self(86_400_000);
 
     /// The length of this many microseconds, cut to whole milliseconds; nothing for less than none.
     pub fn from_micros(micros: i64) -> Self {

@@ -100,7 +100,7 @@ pub(super) fn rule() -> Value {
     })
 }
 
-fn with(mut object: Value, members: Value) -> Value {
+pub(super) fn with(mut object: Value, members: Value) -> Value {
     if let (Some(object), Value::Object(members)) = (object.as_object_mut(), members) {
         object.extend(members);
     }
@@ -113,7 +113,7 @@ pub(super) fn query() -> Value {
         named,
         json!({
             "status": "running", "error": null, "watermark": "2026-10-01T11:40:00.000Z",
-            "batch_id": 5, "position": 9, "lag_events": 0, "open_windows": 2, "state_bytes": 212,
+            "batch_id": 5, "position": 9, "lag_events": 0, "open_windows": 2, "state_bytes": 212, "poison_events": 0,
             "last_progress": entry_without_data(), "idle": true,
         }),
     )
@@ -250,9 +250,9 @@ pub(super) fn reconciliation() -> Value {
 pub(super) fn limits() -> Value {
     json!({
         "request_events_max": 10_000, "body_bytes_max": 10_485_760, "event_bytes_max": 65_536,
-        "queue_events_max": 100_000, "queue_bytes_max": 67_108_864, "list_limit_max": 1_000, "reports_max": 4,
-        "connections_max": 4_096, "header_timeout": "10 seconds", "body_timeout": "30 seconds",
-        "request_timeout": "30 seconds",
+        "queue_events_max": 100_000, "queue_bytes_max": 67_108_864,
+        "max_future_skew": "15 minutes", "list_limit_max": 1_000, "reports_max": 4, "connections_max": 4_096,
+        "header_timeout": "10 seconds", "body_timeout": "30 seconds", "request_timeout": "30 seconds",
     })
 }
 

@@ -1,6 +1,7 @@
 //! Query parameters: read by name, each at most once, none ignored.
 
 use std::collections::BTreeMap;
+use std::convert::Infallible;
 use std::fmt::Display;
 use std::str::FromStr;
 
@@ -13,7 +14,7 @@ use super::HttpSettings;
 use super::paging::{Page, PageLink, decode_cursor};
 use super::problem::Problem;
 use super::problem_kind::ProblemKind;
-use crate::domain::{EventTime, Fault, QueryName, RangeEnd};
+use crate::domain::{EventId, EventTime, Fault, QueryName, RangeEnd};
 
 const LIMIT_DEFAULT: u32 = 100;
 
@@ -215,6 +216,31 @@ impl<S: Send + Sync> FromRequestParts<S> for NamedQuery {
             .await
             .map_err(|_| Problem::of(ProblemKind::NoSuchQuery))?;
         name.parse().map(Self).map_err(|fault| Problem::no_query_name(&name, &fault))
+    }
+}
+
+/// The event that an address names, as far as its text can be an id.
+#[derive(Debug, IntoParams)]
+#[into_params(names("event_id"), parameter_in = Path)]
+pub(super) struct NamedEvent(
+    /// The event's id, percent-encoded where it holds anything but letters, digits and `-._~`.
+    #[param(value_type = String, example = "1006-placed")]
+    Option<EventId>,
+);
+
+impl<S: Send + Sync> FromRequestParts<S> for NamedEvent {
+    type Rejection = Infallible;
+
+    async fn from_request_parts(parts: &mut Parts, state: &S) -> Result<Self, Infallible> {
+        let id = Path::<String>::from_request_parts(parts, state).await.ok();
+        Ok(Self(id.and_then(|Path(id)| id.parse().ok())))
+    }
+}
+
+impl NamedEvent {
+    /// The id; a text that cannot be one belongs to no event, which is a problem of `kind`.
+    pub(super) fn or(self, kind: ProblemKind) -> Result<EventId, Problem> {
+        self.0.ok_or(Problem::of(kind))
     }
 }
 

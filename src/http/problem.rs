@@ -17,7 +17,7 @@ use super::json::json_line;
 use super::problem_kind::ProblemKind;
 use crate::database::DatabaseError;
 use crate::domain::{Fault, InvalidText};
-use crate::intake::{BodyError, IntakeError};
+use crate::intake::{BodyError, IntakeError, InvalidObject};
 use crate::pipeline::RunError;
 
 /// Why a request is not answered as hoped.
@@ -64,6 +64,14 @@ impl Problem {
     pub(super) fn no_query_name(name: &str, fault: &InvalidText) -> Self {
         let detail = format!("There is no query `{name}`; a name {fault}.");
         Self::new(ProblemKind::NoSuchQuery, detail)
+    }
+
+    /// The body is not the object that it should be; its faults make a problem of `kind`.
+    pub(super) fn of_object(kind: ProblemKind, error: InvalidObject) -> Self {
+        match error {
+            InvalidObject::Body(error) => error.into(),
+            InvalidObject::Members(faults) => Self::with_faults(kind, faults),
+        }
     }
 
     /// The faults it points at.

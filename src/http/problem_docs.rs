@@ -10,10 +10,11 @@ use utoipa::openapi::{ContentBuilder, Ref, RefOr, Response, ResponseBuilder};
 use super::examples;
 use super::problem_kind::ProblemKind;
 use super::problem_kind::ProblemKind::{
-    AnotherQuery, BodyTimeout, Busy, DatabaseAway, DeadlineExceeded, EventConflict, Internal,
-    InvalidEvents, InvalidParameters, InvalidQuery, InvalidRun, MalformedBody, NoSuchProblem,
-    NoSuchQuery, NotEvents, NotReady, OutcomeUnknown, QueryPaused, QueueFull, RunFailed,
-    RunsWaiting, Stopping, TooLarge, UnsupportedMediaType,
+    AlreadyResolved, AnotherQuery, BodyTimeout, Busy, DatabaseAway, DeadlineExceeded,
+    EventConflict, HeartbeatFromTheFuture, Internal, InvalidDecision, InvalidEvents,
+    InvalidHeartbeat, InvalidParameters, InvalidQuery, InvalidRun, MalformedBody, NoSuchEvent,
+    NoSuchProblem, NoSuchQuery, NotEvents, NotInQuarantine, NotReady, OutcomeUnknown, QueryPaused,
+    QueueFull, RunFailed, RunsWaiting, Stopping, TooLarge, UnsupportedMediaType,
 };
 
 macro_rules! problem_sets {
@@ -49,6 +50,16 @@ problem_sets! {
     IngestProblems: InvalidParameters, MalformedBody, BodyTimeout, EventConflict, TooLarge,
         UnsupportedMediaType, NotEvents, InvalidEvents, Internal, QueueFull, OutcomeUnknown, DeadlineExceeded,
         Stopping;
+    /// Of sending a heartbeat.
+    HeartbeatProblems: InvalidParameters, MalformedBody, BodyTimeout, TooLarge, UnsupportedMediaType,
+        InvalidHeartbeat, HeartbeatFromTheFuture, Internal, QueueFull, OutcomeUnknown, DeadlineExceeded,
+        Stopping;
+    /// Of deciding on an event in quarantine.
+    DecisionProblems: InvalidParameters, MalformedBody, NotInQuarantine, BodyTimeout, AlreadyResolved,
+        TooLarge, UnsupportedMediaType, InvalidDecision, Internal, QueueFull, OutcomeUnknown,
+        DatabaseAway, DeadlineExceeded, Stopping;
+    /// Of the event in the address.
+    EventProblems: InvalidParameters, NoSuchEvent, Internal, DatabaseAway, DeadlineExceeded;
     /// Of being ready.
     ReadyProblems: InvalidParameters, Internal, NotReady, DatabaseAway, DeadlineExceeded, Stopping;
     /// Of explaining a problem.
@@ -117,6 +128,18 @@ fn errors_of(kind: ProblemKind) -> Value {
         }]),
         InvalidRun => json!([{
             "pointer": "/max_batches", "code": "out_of_range", "detail": "must be at least 1",
+        }]),
+        InvalidHeartbeat => json!([{
+            "pointer": "/source", "code": "missing",
+            "detail": "`source` is required: a string of 1 to 200 characters",
+        }]),
+        HeartbeatFromTheFuture => json!([{
+            "pointer": "/event_time", "code": "out_of_range",
+            "detail": "`event_time` `2026-10-01T13:40:00Z` is more than 15 minutes ahead of the service's clock",
+        }]),
+        InvalidDecision => json!([{
+            "pointer": "/note", "code": "missing",
+            "detail": "`note` is required: a string of 1 to 1000 characters",
         }]),
         _ => json!([]),
     }

@@ -10,16 +10,22 @@ pub(super) enum ProblemKind {
     MalformedBody,
     NotFound,
     NoSuchQuery,
+    NoSuchEvent,
+    NotInQuarantine,
     NoSuchProblem,
     MethodNotAllowed,
     BodyTimeout,
     EventConflict,
+    AlreadyResolved,
     AnotherQuery,
     QueryPaused,
     TooLarge,
     UnsupportedMediaType,
     NotEvents,
     InvalidEvents,
+    InvalidHeartbeat,
+    HeartbeatFromTheFuture,
+    InvalidDecision,
     InvalidQuery,
     InvalidRun,
     Internal,
@@ -58,22 +64,28 @@ const fn facts(
 
 impl ProblemKind {
     /// All of them, by status.
-    pub(super) const ALL: [Self; 27] = [
+    pub(super) const ALL: [Self; 33] = [
         Self::BadRequest,
         Self::InvalidParameters,
         Self::MalformedBody,
         Self::NotFound,
         Self::NoSuchQuery,
+        Self::NoSuchEvent,
+        Self::NotInQuarantine,
         Self::NoSuchProblem,
         Self::MethodNotAllowed,
         Self::BodyTimeout,
         Self::EventConflict,
+        Self::AlreadyResolved,
         Self::AnotherQuery,
         Self::QueryPaused,
         Self::TooLarge,
         Self::UnsupportedMediaType,
         Self::NotEvents,
         Self::InvalidEvents,
+        Self::InvalidHeartbeat,
+        Self::HeartbeatFromTheFuture,
+        Self::InvalidDecision,
         Self::InvalidQuery,
         Self::InvalidRun,
         Self::Internal,
@@ -103,6 +115,10 @@ impl ProblemKind {
                 "There is no such address. `/docs` shows all there are."),
             Self::NoSuchQuery => facts("no-such-query", StatusCode::NOT_FOUND, "There is no such query",
                 "No query has this name. `GET /v1/queries` lists those there are."),
+            Self::NoSuchEvent => facts("no-such-event", StatusCode::NOT_FOUND, "There is no such event",
+                "No event of this id was ever stored, in the log or in quarantine."),
+            Self::NotInQuarantine => facts("not-in-quarantine", StatusCode::NOT_FOUND, "The event is not in quarantine",
+                "No event of this id is or was in quarantine. `GET /v1/quarantine` lists those that wait there."),
             Self::NoSuchProblem => facts("no-such-problem", StatusCode::NOT_FOUND, "There is no such kind of problem",
                 "The service never answers with a problem of this name."),
             Self::MethodNotAllowed => facts("method-not-allowed", StatusCode::METHOD_NOT_ALLOWED, "The address does not take this method",
@@ -111,6 +127,8 @@ impl ProblemKind {
                 "The body was not complete in time (`GET /v1/limits`). Nothing was stored; send it again, in smaller parts."),
             Self::EventConflict => facts("event-conflict", StatusCode::CONFLICT, "Every event is in conflict with one stored before",
                 "An event with the same `event_id` and other content is stored already; the first one stays. Sending the same again cannot help: a new event needs a new id."),
+            Self::AlreadyResolved => facts("already-resolved", StatusCode::CONFLICT, "Somebody has decided already",
+                "The event was released or rejected before; `detail` says when and why. That decision stays."),
             Self::AnotherQuery => facts("another-query", StatusCode::CONFLICT, "The change would make it another query",
                 "Only `watermark_delay`, `trigger` and `max_events_per_batch` of a query may change. For anything else create a query under another name."),
             Self::QueryPaused => facts("query-paused", StatusCode::CONFLICT, "The query is paused",
@@ -123,6 +141,12 @@ impl ProblemKind {
                 "Send one event, an array of events, or `{\"events\": [...]}` with nothing beside it; of CloudEvents one, or an array under its own content type. Nothing was stored."),
             Self::InvalidEvents => facts("invalid-events", StatusCode::UNPROCESSABLE_ENTITY, "No event was stored",
                 "Every event was rejected, or one of an `atomic=true` request was bad. `results` says of each what is wrong and where."),
+            Self::InvalidHeartbeat => facts("invalid-heartbeat", StatusCode::UNPROCESSABLE_ENTITY, "The heartbeat is wrong",
+                "Every entry of `errors` points at one part of it and says what would be right. Nothing was stored."),
+            Self::HeartbeatFromTheFuture => facts("heartbeat-from-the-future", StatusCode::UNPROCESSABLE_ENTITY, "The heartbeat is too far ahead",
+                "Its `event_time` is further ahead of the service's clock than `max_future_skew` of `GET /v1/limits` allows. Nothing was stored."),
+            Self::InvalidDecision => facts("invalid-decision", StatusCode::UNPROCESSABLE_ENTITY, "The decision is wrong",
+                "Every entry of `errors` points at one part of it and says what would be right. Nothing was changed."),
             Self::InvalidQuery => facts("invalid-query", StatusCode::UNPROCESSABLE_ENTITY, "The query's rule is wrong",
                 "Every entry of `errors` points at one part of the rule and says what would be right. Nothing was changed."),
             Self::InvalidRun => facts("invalid-run", StatusCode::UNPROCESSABLE_ENTITY, "The run cannot be asked for so",
@@ -183,16 +207,22 @@ impl ProblemKind {
             | Self::MalformedBody
             | Self::NotFound
             | Self::NoSuchQuery
+            | Self::NoSuchEvent
+            | Self::NotInQuarantine
             | Self::NoSuchProblem
             | Self::MethodNotAllowed
             | Self::BodyTimeout
             | Self::EventConflict
+            | Self::AlreadyResolved
             | Self::AnotherQuery
             | Self::QueryPaused
             | Self::TooLarge
             | Self::UnsupportedMediaType
             | Self::NotEvents
             | Self::InvalidEvents
+            | Self::InvalidHeartbeat
+            | Self::HeartbeatFromTheFuture
+            | Self::InvalidDecision
             | Self::InvalidQuery
             | Self::InvalidRun
             | Self::Internal => None,

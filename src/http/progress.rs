@@ -108,7 +108,7 @@ impl From<EntryCursor> for ProgressCursor {
 /// A moment of the database's clock in a cursor: microseconds, 1970 to some 3,000 years later.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 #[serde(try_from = "i64", into = "i64")]
-struct CursorMoment(DateTime<chrono::Utc>);
+pub(super) struct CursorMoment(pub(super) DateTime<chrono::Utc>);
 
 impl TryFrom<i64> for CursorMoment {
     type Error = &'static str;

@@ -37,6 +37,8 @@ pub(super) struct QueryBody {
     open_windows: i64,
     /// Bytes of its stored state.
     state_bytes: i64,
+    /// Events that it could not process, and goes on without; their receipts say why.
+    poison_events: i64,
     /// Its newest progress entry.
     last_progress: Option<ProgressBody>,
     /// Whether there is nothing to read and no batch without data is owed.
@@ -60,6 +62,7 @@ impl QueryBody {
             lag_events: figures.lag_events,
             open_windows: figures.open_windows,
             state_bytes: figures.state_bytes,
+            poison_events: figures.poison_events,
             idle: figures.lag_events == 0 && !query.owes_batch_without_data(),
             last_progress: figures.last_progress.map(ProgressBody::from),
             error: query.error,

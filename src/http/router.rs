@@ -13,8 +13,10 @@ use super::detach::{Detached, detach};
 use super::problem::Problem;
 use super::problem_kind::ProblemKind;
 use super::request_id::request_id;
-use super::windows;
-use super::{App, dropped_events, events, progress, queries, reconciliation, service};
+use super::{
+    App, dropped_events, events, heartbeats, progress, quarantine, queries, receipts,
+    reconciliation, service, windows,
+};
 
 /// What the API says of itself.
 #[derive(Debug, utoipa::OpenApi)]
@@ -30,6 +32,7 @@ use super::{App, dropped_events, events, progress, queries, reconciliation, serv
     ),
     tags(
         (name = "Ingest", description = "Posting what happened at the tills"),
+        (name = "Quarantine", description = "Events that claim to come from the future"),
         (name = "Queries", description = "The rules by which events are counted"),
         (name = "Reading", description = "What was counted, and what was not"),
         (name = "Finance", description = "The stream against a recount of the raw log"),
@@ -42,6 +45,10 @@ struct Description;
 fn addresses() -> OpenApiRouter<App> {
     OpenApiRouter::with_openapi(Description::openapi())
         .routes(routes!(events::post_events))
+        .routes(routes!(receipts::get_receipt))
+        .routes(routes!(heartbeats::post_heartbeat))
+        .routes(routes!(quarantine::list_quarantine))
+        .routes(routes!(quarantine::decide))
         .routes(routes!(queries::list_queries))
         .routes(routes!(queries::put_query, queries::get_query, queries::delete_query))
         .routes(routes!(queries::pause_query))

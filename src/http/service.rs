@@ -131,6 +131,10 @@ pub(super) struct Limits {
     queue_events_max: u32,
     /// The most bytes of bodies waiting to be stored, over all requests.
     queue_bytes_max: u32,
+    /// How far ahead of the database's clock an event may be before it is put in quarantine; `off`:
+    /// any distance.
+    #[schema(example = "15 minutes")]
+    max_future_skew: String,
     /// The most entries of one page of a list.
     list_limit_max: u32,
     /// The most reports made at a time.
@@ -153,6 +157,9 @@ impl From<HttpSettings> for Limits {
             event_bytes_max: settings.event_bytes_max,
             queue_events_max: settings.queue_events_max,
             queue_bytes_max: settings.queue_bytes_max,
+            max_future_skew: settings
+                .max_future_skew
+                .map_or("off".to_owned(), |skew| skew.to_string()),
             list_limit_max: settings.list_limit_max,
             reports_max: settings.reports_max,
             connections_max: settings.connections_max,

@@ -17,6 +17,9 @@ pub struct HttpSettings {
     pub queue_events_max: u32,
     /// The most bytes of bodies waiting to be stored. Kept by the intake, told by `/v1/limits`. Default 64 MiB.
     pub queue_bytes_max: u32,
+    /// How far ahead of the database's clock an event may be; nothing: any distance. Kept by the intake,
+    /// told by `/v1/limits`. Default 15 minutes.
+    pub max_future_skew: Option<Span>,
     /// The most entries of one page of a list. Default 1,000.
     pub list_limit_max: u32,
     /// The most reports made at a time; more are refused. Default 4, which leaves most of the
@@ -45,6 +48,7 @@ impl HttpSettings {
             event_bytes_max: 64 * 1024,
             queue_events_max: 100_000,
             queue_bytes_max: 64 * 1024 * 1024,
+            max_future_skew: Some(seconds(15 * 60)),
             list_limit_max: 1_000,
             reports_max: 4,
             connections_max: 4_096,

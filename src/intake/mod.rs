@@ -1,7 +1,8 @@
 //! From a posted body to events that are ready to be stored.
 //!
-//! [`events`] takes a body apart into items, checks each and gives it its identity. It is pure: what
-//! it answers depends on its arguments alone.
+//! [`events`] takes a body apart into items, checks each and gives it its identity; [`heartbeat`] and
+//! [`decision`] read the bodies of single objects by the same rules. All are pure: what they answer
+//! depends on their arguments alone.
 //!
 //! Invariants:
 //! * What is wrong inside one item costs that item only; what makes the body unreadable costs all.
@@ -16,11 +17,14 @@
 
 mod attributes;
 mod cloud_event;
+mod decision;
 mod faults;
 mod fields;
 mod group_commit;
+mod heartbeat;
 mod identity;
 mod raw_json;
+mod small_object;
 mod validate;
 mod values;
 mod wire;
@@ -28,6 +32,9 @@ mod wire;
 #[cfg(test)]
 mod tests;
 
+pub use decision::{Action, Decision, decision};
 pub use group_commit::{Intake, IntakeError, IntakeSettings};
+pub use heartbeat::heartbeat;
+pub use small_object::InvalidObject;
 pub use validate::{CheckedItem, EventDefaults, InvalidItem, events};
 pub use wire::{BodyError, BodyFormat, BodyLimits, UnreadableLine};

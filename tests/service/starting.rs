@@ -38,8 +38,8 @@ fn a_setting_that_cannot_be_used_is_named_and_the_exit_code_is_64() {
         ),
         (
             [("DATABASE_URL", "nonsense"), ("TILLMARK_LOG", "off")],
-            "the database cannot be used: DATABASE_URL is not an address such as \
-             postgres://user:password@host/database: error with configuration: relative URL without a base\n"
+            "DATABASE_URL is no address such as postgres://user:password@host/database. Correct it, or \
+             leave it unset for a private Postgres.\n"
                 .to_owned(),
         ),
         (
