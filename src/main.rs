@@ -19,7 +19,7 @@ fn main() -> ExitCode {
             return ExitCode::SUCCESS;
         }
         Err(Refusal::Wrong(text)) => {
-            eprintln!("{}", text.trim_end());
+            eprintln!("tillmark: {}", text.trim_end());
             return ExitCode::from(EXIT_USAGE);
         }
     };
