@@ -5,10 +5,23 @@ use axum::http::HeaderMap;
 use axum::middleware::Next;
 use axum::response::Response;
 use tracing::field::Empty;
-use tracing::{Instrument as _, Span, info, info_span};
+use tracing::{Instrument as _, Level, Span, event, info_span};
 
 use super::request_id::RequestId;
 use crate::clock::Stopwatch;
+
+macro_rules! answered {
+    ($level:expr, $method:ident, $route:ident, $status:ident, $duration_us:ident) => {
+        event!(
+            $level,
+            http.method = %$method,
+            http.route = $route,
+            http.status = $status.as_u16(),
+            http.duration_us = $duration_us,
+            "Answered {} {} with {}", $method, $route, $status,
+        )
+    };
+}
 
 /// Handles the request in a span of its own, and logs once how it was answered.
 pub(super) async fn access_log(request: Request, next: Next) -> Response {
@@ -17,15 +30,14 @@ pub(super) async fn access_log(request: Request, next: Next) -> Response {
     let route = request.extensions().get::<MatchedPath>().cloned();
     let response = next.run(request).instrument(span.clone()).await;
     let route = route.as_ref().map_or("no route", MatchedPath::as_str);
+    let (status, duration_us) = (response.status(), watch.elapsed_us());
     span.in_scope(|| {
-        info!(
-            http.method = %method,
-            http.route = route,
-            http.status = response.status().as_u16(),
-            http.duration_us = watch.elapsed_us(),
-            "Answered {method} {route} with {}",
-            response.status(),
-        );
+        // Tills post all day: what went well is worth a line only to somebody who looks for it.
+        if status.is_success() {
+            answered!(Level::DEBUG, method, route, status, duration_us);
+        } else {
+            answered!(Level::INFO, method, route, status, duration_us);
+        }
     });
     response
 }

@@ -52,6 +52,7 @@ mod settings;
 mod tests;
 mod windows;
 
+use std::ops::Deref;
 use std::sync::Arc;
 
 use axum::extract::FromRef;
@@ -70,9 +71,13 @@ use crate::database::Database;
 use crate::intake::Intake;
 use crate::pipeline::Pipeline;
 
-/// What the handlers work with. Cheap to clone.
+/// What the handlers work with. Cheap to clone: every request does so several times.
 #[derive(Debug, Clone)]
-pub struct App {
+pub struct App(Arc<Parts>);
+
+/// The parts of an [`App`].
+#[derive(Debug)]
+pub struct Parts {
     /// For everything that is read.
     pub database: Database,
     /// For everything that is stored.
@@ -85,7 +90,15 @@ pub struct App {
     pub readiness: Readiness,
     /// Requests at work, whether or not their client still waits.
     pub work: TaskTracker,
-    reports: Arc<Semaphore>,
+    reports: Semaphore,
+}
+
+impl Deref for App {
+    type Target = Parts;
+
+    fn deref(&self) -> &Parts {
+        &self.0
+    }
 }
 
 impl FromRef<App> for HttpSettings {
@@ -103,8 +116,9 @@ impl App {
         settings: HttpSettings,
     ) -> Self {
         let (readiness, work) = (Readiness::starting(), TaskTracker::new());
-        let reports = Arc::new(Semaphore::new(settings.reports_max));
-        Self { database, intake, pipeline, settings, readiness, work, reports }
+        let reports = Semaphore::new(settings.reports_max);
+        let parts = Parts { database, intake, pipeline, settings, readiness, work, reports };
+        Self(Arc::new(parts))
     }
 
     /// A place among the reports made at a time, to be held while one is made. Nobody waits for one:
