@@ -9,6 +9,7 @@ mod lateness;
 mod model;
 mod model_test;
 mod output_modes;
+mod seen;
 mod spark_replay;
 mod streams;
 mod translation;
