@@ -28,7 +28,7 @@ pub(crate) fn moment(text: &str) -> EventTime {
 fn short(time: &impl ToString) -> String {
     let full = time.to_string();
     let clock = full.strip_prefix(DAY).map(|clock| clock.trim_end_matches('Z'));
-    clock.map_or_else(|| full.clone(), |clock| clock.replace(".000", ""))
+    clock.map_or(&*full, |clock| clock.strip_suffix(".000").unwrap_or(clock)).to_owned()
 }
 
 /// One order: `placed`, 10.00 USD, in no store, unless said otherwise.
@@ -246,6 +246,11 @@ impl TestQuery {
         shown_pairs(&self.database.table)
     }
 
+    /// The open windows, each with its end.
+    pub(crate) fn open_spans(&self) -> Vec<String> {
+        self.database.state.iter().map(|(key, totals)| shown_span(key, *totals)).collect()
+    }
+
     /// The open windows.
     pub(crate) fn open(&self) -> Vec<String> {
         shown_pairs(&self.database.state)
@@ -259,6 +264,17 @@ fn shown_pairs(windows: &BTreeMap<WindowKey, Totals>) -> Vec<String> {
 /// Rows as `start orders money`, with the group behind it when there is one.
 pub(crate) fn shown(rows: &[Row]) -> Vec<String> {
     rows.iter().map(|row| shown_window(&row.key, row.totals)).collect()
+}
+
+/// Rows as `start-end orders money`.
+pub(crate) fn shown_spans(rows: &[Row]) -> Vec<String> {
+    rows.iter().map(|row| shown_span(&row.key, row.totals)).collect()
+}
+
+fn shown_span(key: &WindowKey, totals: Totals) -> String {
+    let window = shown_window(key, totals);
+    let (start, rest) = window.split_once(' ').unwrap_or_default();
+    format!("{start}-{} {rest}", short(&key.window.end))
 }
 
 fn shown_window(key: &WindowKey, totals: Totals) -> String {
