@@ -91,6 +91,14 @@ fn a_key_is_forgotten_when_it_expires_at_or_before_the_watermark() {
 }
 
 #[test]
+fn a_key_expires_by_the_time_of_its_own_event_not_by_the_newest() {
+    let mut query = an_hourly_query().once_per_order();
+    query.batch([order("1", "12:00")]);
+    let outcome = query.batch([order("2", "11:30"), order("3", "12:30"), order("4", "11:40")]);
+    assert_eq!(expiries(&outcome), ["12:30", "13:30", "12:40"].map(moment));
+}
+
+#[test]
 fn the_batch_that_forgets_a_key_still_knows_it() {
     let mut query = a_query_that_knows_order_one();
     query.batch([order("2", "12:00")]);
@@ -162,12 +170,16 @@ fn late_events_and_duplicates_move_the_watermark() {
 fn a_key_that_expires_in_its_own_batch_is_counted_as_forgotten_and_never_kept() {
     let mut query = an_hourly_query().once_per_order().with_delay("0 seconds");
     query.batch([order("1", "12:00")]);
-    let outcome =
-        query.batch([order("2", "11:30"), order("2", "11:40"), order("3", "12:00:00.000001")]);
+    let outcome = query.batch([
+        order("2", "11:30"),
+        order("2", "11:40"),
+        order("3", "12:00"),
+        order("4", "12:00:00.000001"),
+    ]);
     assert_eq!(at(outcome.watermarks.current), "12:00:00");
     assert_eq!(outcome.duplicates, 1, "within the batch it is known");
     assert_eq!(expiries(&outcome), [moment("12:00:00.000001")]);
-    assert_eq!(outcome.keys_forgotten, 2, "orders 1 and 2");
+    assert_eq!(outcome.keys_forgotten, 3, "orders 1, 2 and 3");
     assert_eq!(query.state, query.database.restore());
 }
 

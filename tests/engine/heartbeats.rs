@@ -144,6 +144,19 @@ fn one_batch_may_close_windows_by_both() {
 }
 
 #[test]
+fn sources_that_are_still_behind_the_silence_close_nothing_themselves() {
+    let mut query = an_impatient_query();
+    query.read([a_sale("11:10").into(), a_sale("09:30").into(), silence("13:00", "10 minutes")]);
+    let outcome = query.batch([a_sale("12:10")]);
+    assert_eq!(at(outcome.watermark_by_sources), "10:10:00");
+    assert_eq!(at(outcome.watermarks.next_by_sources), "11:10:00");
+    query.read([silence("15:00", "10 minutes")]);
+    let outcome = query.catch_up();
+    assert_eq!(at(outcome.watermark_by_sources), "11:10:00", "what silence reached is not theirs");
+    assert_eq!(closed_by(&outcome), [("12:00".to_owned(), ClosedBy::Idle)]);
+}
+
+#[test]
 fn once_the_sources_go_on_they_close_the_windows_again() {
     let mut query = an_impatient_query();
     query.read([a_sale("09:30").into(), silence("12:00", "10 minutes")]);
