@@ -8,10 +8,10 @@ use tillmark::domain::{
     Attributes, Event, EventTime, Filter, LoggedEvent, Money, OutputMode, Revenue, Seq, Totals,
     Watermark, WindowKey, WindowSpec,
 };
-use tillmark::engine::{Dropped, Outcome, Row, Rules, State, step};
+use tillmark::engine::{Content, Dropped, Outcome, Row, Rules, State, step};
 
 use crate::database::Database;
-use crate::translation::batch_of;
+use crate::translation::BatchWriter;
 
 const DAY: &str = "2026-10-01T";
 
@@ -28,7 +28,7 @@ pub(crate) fn moment(text: &str) -> EventTime {
 fn short(time: &impl ToString) -> String {
     let full = time.to_string();
     let clock = full.strip_prefix(DAY).map(|clock| clock.trim_end_matches('Z'));
-    clock.map_or_else(|| full.clone(), |clock| clock.replace(".000", ""))
+    clock.map_or(&*full, |clock| clock.strip_suffix(".000").unwrap_or(clock)).to_owned()
 }
 
 /// One order: `placed`, 10.00 USD, in no store, unless said otherwise.
@@ -53,6 +53,7 @@ pub(crate) trait Sale {
     fn of(self, amount: &str) -> Self;
     fn in_currency(self, code: &str) -> Self;
     fn in_store(self, store: &str) -> Self;
+    fn of_order(self, order: &str) -> Self;
     fn with_status(self, status: &str) -> Self;
     fn with_attribute(self, name: &str, value: &str) -> Self;
 }
@@ -70,6 +71,10 @@ impl Sale for Event {
         Self { store_id: Some(store.parse().unwrap()), ..self }
     }
 
+    fn of_order(self, order: &str) -> Self {
+        Self { order_id: order.parse().unwrap(), ..self }
+    }
+
     fn with_status(self, status: &str) -> Self {
         Self { status: status.parse().unwrap(), ..self }
     }
@@ -81,13 +86,35 @@ impl Sale for Event {
     }
 }
 
+/// A record of the log.
+pub(crate) enum Said {
+    Sale(Box<Event>),
+    Other(EventTime, Content),
+}
+
+impl From<Event> for Said {
+    fn from(event: Event) -> Self {
+        Self::Sale(Box::new(event))
+    }
+}
+
+/// A source says that nothing older than this will come.
+pub(crate) fn a_heartbeat(at: &str) -> Said {
+    Said::Other(moment(at), Content::Heartbeat)
+}
+
+/// The service says that nothing came for so long.
+pub(crate) fn silence(at: &str, quiet: &str) -> Said {
+    Said::Other(moment(at), Content::IdleHeartbeat { quiet: quiet.parse().unwrap() })
+}
+
 /// A query under test: its rules, its state, what it has committed, and how much of the log it has
 /// read.
 pub(crate) struct TestQuery {
     pub(crate) rules: Rules,
     pub(crate) state: State,
     pub(crate) database: Database,
-    read: i64,
+    records_read: i64,
 }
 
 /// Hourly windows, one hour of delay, every event, append mode, no batch run yet.
@@ -101,16 +128,46 @@ pub(crate) fn an_hourly_query() -> TestQuery {
         output_mode: OutputMode::Append,
         idle_timeout: None,
     };
-    TestQuery { rules, state: State::default(), database: Database::default(), read: 0 }
+    TestQuery { rules, state: State::default(), database: Database::default(), records_read: 0 }
 }
 
 pub(crate) fn tumbling(size: &str, offset: &str) -> WindowSpec {
     WindowSpec::Tumbling { size: size.parse().unwrap(), offset: offset.parse().unwrap() }
 }
 
+pub(crate) fn sliding(size: &str, slide: &str, offset: &str) -> WindowSpec {
+    let (slide, offset) = (slide.parse().unwrap(), offset.parse().unwrap());
+    WindowSpec::Sliding { size: size.parse().unwrap(), slide, offset }
+}
+
+pub(crate) fn sessions(gap: &str) -> WindowSpec {
+    WindowSpec::Session { gap: gap.parse().unwrap() }
+}
+
 impl TestQuery {
     pub(crate) fn with_windows(mut self, size: &str, offset: &str) -> Self {
         self.rules.window = tumbling(size, offset);
+        self
+    }
+
+    pub(crate) fn with_sliding_windows(mut self, size: &str, slide: &str) -> Self {
+        self.rules.window = sliding(size, slide, "0 seconds");
+        self
+    }
+
+    pub(crate) fn with_sessions(mut self, gap: &str) -> Self {
+        self.rules.window = sessions(gap);
+        self
+    }
+
+    /// Counts only the first event of each order.
+    pub(crate) fn once_per_order(mut self) -> Self {
+        self.rules.deduplicate = vec!["order_id".parse().unwrap()];
+        self
+    }
+
+    pub(crate) fn idle_after(mut self, timeout: &str) -> Self {
+        self.rules.idle_timeout = Some(timeout.parse().unwrap());
         self
     }
 
@@ -135,16 +192,31 @@ impl TestQuery {
         self
     }
 
-    /// One micro-batch over these events, reported or not.
-    pub(crate) fn try_batch(&mut self, events: impl IntoIterator<Item = Event>) -> Option<Outcome> {
-        let mut logged = Vec::new();
-        for event in events {
-            self.read += 1;
-            logged.push(LoggedEvent { seq: Seq::new(self.read), event });
+    /// One micro-batch over these records, reported or not.
+    pub(crate) fn try_read(&mut self, records: Vec<Said>) -> Option<Outcome> {
+        let mut writer = BatchWriter::for_query(&self.rules);
+        for record in records {
+            self.records_read += 1;
+            let seq = Seq::new(self.records_read);
+            match record {
+                Said::Sale(event) => writer.event(&LoggedEvent { seq, event: *event }),
+                Said::Other(time, content) => writer.other(seq, time, content),
+            }
         }
-        let outcome = step(&self.rules, &mut self.state, &batch_of(&self.rules, &logged))?;
+        let batch = writer.batch;
+        let outcome = step(&self.rules, &mut self.state, &batch)?;
         self.database.commit(self.rules.output_mode, &outcome);
         Some(outcome)
+    }
+
+    /// One micro-batch over these records, of which one says something to this query.
+    pub(crate) fn read<const N: usize>(&mut self, records: [Said; N]) -> Outcome {
+        self.try_read(records.into()).expect("a batch to report")
+    }
+
+    /// One micro-batch over these events, reported or not.
+    pub(crate) fn try_batch(&mut self, events: impl IntoIterator<Item = Event>) -> Option<Outcome> {
+        self.try_read(events.into_iter().map(Said::from).collect())
     }
 
     /// One micro-batch over these events, of which at least one matches.
@@ -174,6 +246,11 @@ impl TestQuery {
         shown_pairs(&self.database.table)
     }
 
+    /// The open windows, each with its end.
+    pub(crate) fn open_spans(&self) -> Vec<String> {
+        self.database.state.iter().map(|(key, totals)| shown_span(key, *totals)).collect()
+    }
+
     /// The open windows.
     pub(crate) fn open(&self) -> Vec<String> {
         shown_pairs(&self.database.state)
@@ -187,6 +264,17 @@ fn shown_pairs(windows: &BTreeMap<WindowKey, Totals>) -> Vec<String> {
 /// Rows as `start orders money`, with the group behind it when there is one.
 pub(crate) fn shown(rows: &[Row]) -> Vec<String> {
     rows.iter().map(|row| shown_window(&row.key, row.totals)).collect()
+}
+
+/// Rows as `start-end orders money`.
+pub(crate) fn shown_spans(rows: &[Row]) -> Vec<String> {
+    rows.iter().map(|row| shown_span(&row.key, row.totals)).collect()
+}
+
+fn shown_span(key: &WindowKey, totals: Totals) -> String {
+    let window = shown_window(key, totals);
+    let (start, rest) = window.split_once(' ').unwrap_or_default();
+    format!("{start}-{} {rest}", short(&key.window.end))
 }
 
 fn shown_window(key: &WindowKey, totals: Totals) -> String {

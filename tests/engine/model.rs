@@ -1,261 +1,300 @@
-//! A naive model of the rules: it keeps every event of every batch and works everything out anew
-//! from that list whenever it is asked. No code of the engine, no running sums, no state.
+//! A naive model of the rules: it keeps lists of events and works everything out anew from them.
+//! No code of the engine, no running sums, no maps.
 //!
 //! All numbers are plain: microseconds, milliseconds for watermarks and lengths, ten-thousandths of
 //! a currency for money.
 
-/// One event as the model sees it; `fields` are the values of the fields that queries name.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct ModelEvent {
-    pub(crate) seq: i64,
-    pub(crate) micros: i64,
-    pub(crate) money: i64,
-    pub(crate) currency: String,
-    pub(crate) fields: Vec<(String, Option<String>)>,
-}
+mod log;
+mod outcome;
+mod recount;
+mod windows;
 
-impl ModelEvent {
-    fn value(&self, field: &str) -> Option<String> {
-        self.fields.iter().find(|(name, _)| name == field).and_then(|(_, value)| value.clone())
-    }
-}
+pub(crate) use log::{ModelEvent, ModelMode, ModelRecord, ModelRules, ModelSettings, ModelWindows};
+pub(crate) use outcome::{ModelDrop, ModelOutcome, ModelRemembered, ModelWatermarks};
+pub(crate) use recount::{Accounts, Recount, Told};
+pub(crate) use windows::{ModelKey, ModelRow, add_rows, covers, keys_of};
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum ModelMode {
-    Append,
-    Update,
-    Complete,
-}
-
-/// The query's rule.
-#[derive(Debug, Clone)]
-pub(crate) struct ModelRules {
-    pub(crate) filter: Vec<(String, Vec<String>)>,
-    pub(crate) size_millis: i64,
-    pub(crate) offset_millis: i64,
-    pub(crate) group_by: Vec<String>,
-    pub(crate) mode: ModelMode,
-}
-
-/// Window end, window start, currency and group: in the order in which rows are written.
-pub(crate) type ModelKey = (i64, i64, String, Vec<Option<String>>);
-/// A key with its events and money.
-pub(crate) type ModelRow = (ModelKey, i64, i128);
-/// `seq`, key missed, money, and how late in milliseconds.
-pub(crate) type ModelDrop = (i64, ModelKey, i64, i64);
+use windows::merge_rows;
 
 struct ModelBatch {
     events: Vec<ModelEvent>,
+    heartbeats: Vec<i64>,
+    idle_heartbeats: Vec<i64>,
     delay_millis: i64,
+}
+
+/// An event in one of the windows that it was counted in.
+struct Counted {
+    batch: usize,
+    own: ModelKey,
+    money: i64,
+}
+
+/// An event that was the first with its key.
+struct First {
+    batch: usize,
+    values: Vec<Option<String>>,
+    expires_at: i64,
 }
 
 pub(crate) struct Model {
     rules: ModelRules,
     batches: Vec<ModelBatch>,
-    /// `W(0)`, `W(1)` … up to the one that comes next; worked out anew after every batch.
-    watermarks: Vec<i64>,
+    /// `W(0)`, `W(1)` … up to the one that comes next, each with what it would be without idle
+    /// heartbeats.
+    watermarks: Vec<(i64, i64)>,
+    /// The counted events whose windows are open.
+    sitting: Vec<Counted>,
+    /// The windows that were closed.
+    closed: Vec<ModelRow>,
+    /// The first event of each key, again and again once it was forgotten.
+    firsts: Vec<First>,
 }
 
 impl Model {
     pub(crate) fn new(rules: ModelRules) -> Self {
-        Self { rules, batches: Vec::new(), watermarks: vec![0] }
-    }
-
-    /// Whether a query counts this event at all.
-    pub(crate) fn matches(&self, event: &ModelEvent) -> bool {
-        self.rules.filter.iter().all(|(field, allowed)| {
-            event.value(field).is_some_and(|value| allowed.contains(&value))
-        })
-    }
-
-    /// Whether a batch of `read` is one to report; an empty one is the batch without data.
-    pub(crate) fn reports(&self, read: &[ModelEvent]) -> bool {
-        if read.is_empty() { self.owes() } else { read.iter().any(|event| self.matches(event)) }
+        let (batches, sitting, closed, firsts) = (vec![], vec![], vec![], vec![]);
+        Self { rules, batches, watermarks: vec![(0, 0)], sitting, closed, firsts }
     }
 
     /// Whether a batch without data is owed.
     pub(crate) fn owes(&self) -> bool {
         let count = self.batches.len();
-        self.rules.mode != ModelMode::Complete && self.watermark(count) > self.last_watermark()
+        self.rules.closes() && self.watermarks[count].0 > self.late_watermark(count)
     }
 
-    /// Runs a batch.
-    pub(crate) fn run(&mut self, read: &[ModelEvent], delay_millis: i64) {
-        let events = read.iter().filter(|event| self.matches(event)).cloned().collect();
-        self.batches.push(ModelBatch { events, delay_millis });
-        self.watermarks = (0..=self.batches.len()).map(|n| self.reached_before(n)).collect();
+    /// `W(n-1)`, which judges batch `n`; of no batch, zero.
+    pub(crate) fn late_watermark(&self, n: usize) -> i64 {
+        if n == 0 { 0 } else { self.watermarks[n - 1].0 }
     }
 
-    /// `W(n)`, in milliseconds.
-    pub(crate) fn watermark(&self, n: usize) -> i64 {
-        self.watermarks[n]
+    /// Runs a batch; an empty one is the batch without data. Nothing when there is none to report.
+    pub(crate) fn run(
+        &mut self,
+        read: &[ModelRecord],
+        settings: ModelSettings,
+    ) -> Option<ModelOutcome> {
+        let batch = self.batch_of(read, settings);
+        let nothing = batch.events.is_empty()
+            && batch.heartbeats.is_empty()
+            && batch.idle_heartbeats.is_empty();
+        if nothing && !(read.is_empty() && self.owes()) {
+            return None;
+        }
+        self.batches.push(batch);
+        let next = self.batches.len();
+        self.watermarks.push((self.reached(next, true), self.reached(next, false)));
+        Some(self.outcome_of_last())
     }
 
-    /// The largest of zero and of what each batch before `n` reached.
-    fn reached_before(&self, n: usize) -> i64 {
+    fn batch_of(&self, read: &[ModelRecord], settings: ModelSettings) -> ModelBatch {
+        let delay_millis = settings.delay_millis;
+        let (events, heartbeats, idle_heartbeats) = (vec![], vec![], vec![]);
+        let mut batch = ModelBatch { events, heartbeats, idle_heartbeats, delay_millis };
+        for record in read {
+            match record {
+                ModelRecord::Event(event) if self.rules.matches(event) => {
+                    batch.events.push(event.clone());
+                }
+                ModelRecord::Event(_) => {}
+                ModelRecord::Heartbeat { micros, .. } => batch.heartbeats.push(*micros),
+                ModelRecord::IdleHeartbeat { micros, quiet_millis, .. } => {
+                    if settings.idle_timeout_millis.is_some_and(|after| *quiet_millis >= after) {
+                        batch.idle_heartbeats.push(*micros);
+                    }
+                }
+            }
+        }
+        batch
+    }
+
+    /// `W(n)`: the largest of zero and of what each batch before `n` reached.
+    fn reached(&self, n: usize, with_silence: bool) -> i64 {
         let mut watermark = 0;
         for batch in &self.batches[..n] {
-            for event in &batch.events {
-                watermark = watermark.max(event.micros.div_euclid(1_000) - batch.delay_millis);
+            let idle = batch.idle_heartbeats.iter().copied().filter(|_| with_silence);
+            let events = batch.events.iter().map(|event| event.micros);
+            for micros in events.chain(batch.heartbeats.iter().copied()).chain(idle) {
+                watermark = watermark.max(micros.div_euclid(1_000) - batch.delay_millis);
             }
         }
         watermark
     }
 
-    fn last(&self) -> usize {
-        self.batches.len() - 1
-    }
-
-    /// `W(n)` of the batch run last; of no batch, zero.
-    pub(crate) fn last_watermark(&self) -> i64 {
-        if self.batches.is_empty() { 0 } else { self.watermark(self.last()) }
-    }
-
-    /// `W(n-1)`, which judges batch `n`.
-    pub(crate) fn late_watermark(&self, n: usize) -> i64 {
-        if n == 0 { 0 } else { self.watermark(n - 1) }
-    }
-
     /// The newest event time before batch `n`.
-    pub(crate) fn newest_before(&self, n: usize) -> Option<i64> {
+    fn newest_before(&self, n: usize) -> Option<i64> {
         self.batches[..n].iter().flat_map(|batch| &batch.events).map(|event| event.micros).max()
     }
 
-    /// Every key that an event counts under: one per window that holds it.
-    pub(crate) fn keys_of(&self, event: &ModelEvent) -> Vec<ModelKey> {
-        let (size, offset) = (self.rules.size_millis * 1_000, self.rules.offset_millis * 1_000);
-        let mut start = offset + (event.micros - offset) / size * size;
-        if start > event.micros {
-            start -= size;
+    fn outcome_of_last(&mut self) -> ModelOutcome {
+        let n = self.batches.len() - 1;
+        let open_before = self.open();
+        let dropped = self.judge(n);
+        let now = self.open();
+        let touched: Vec<ModelRow> =
+            now.iter().filter(|row| self.is_touched(row, n)).cloned().collect();
+        let (closing, open): (Vec<ModelRow>, Vec<ModelRow>) =
+            now.iter().cloned().partition(|row| self.is_closed(&row.0, n));
+        self.sitting.retain(|counted| !closing.iter().any(|row| covers(&row.0, &counted.own)));
+        self.closed.extend(closing.iter().cloned());
+        let is_gone = |key: &ModelKey| !now.iter().any(|row| row.0 == *key);
+        let late_events = count_events(dropped.iter().filter(|entry| !entry.is_duplicate));
+        let duplicates = count_events(dropped.iter().filter(|entry| entry.is_duplicate));
+        ModelOutcome {
+            watermarks: self.watermarks_of(n),
+            newest_event: self.newest_before(n + 1),
+            events_in: count(self.batches[n].events.len()),
+            late_events,
+            duplicates,
+            event_times: self.times(n),
+            windows_updated: count(touched.len()),
+            windows_open: count(open.len()),
+            state_changed: touched.iter().filter(|row| open.contains(row)).cloned().collect(),
+            state_removed: closing
+                .iter()
+                .map(|row| (row.0.clone(), row.0.0 > self.watermarks[n].1 * 1_000))
+                .collect(),
+            state_merged: open_before.into_iter().map(|row| row.0).filter(is_gone).collect(),
+            rows: match self.rules.mode {
+                ModelMode::Append => closing,
+                ModelMode::Update => touched,
+                ModelMode::Complete => now,
+            },
+            dropped,
+            keys_remembered: self
+                .firsts
+                .iter()
+                .filter(|first| first.batch == n && first.expires_at > self.micros_at(n))
+                .map(|first| (first.expires_at, first.values.clone()))
+                .collect(),
+            keys_forgotten: count(
+                self.firsts
+                    .iter()
+                    .filter(|first| self.is_remembered(first, n))
+                    .filter(|first| first.expires_at <= self.micros_at(n))
+                    .count(),
+            ),
         }
-        let group = self.rules.group_by.iter().map(|field| event.value(field)).collect();
-        vec![(start + size, start, event.currency.clone(), group)]
     }
 
-    fn is_late(&self, key: &ModelKey, n: usize) -> bool {
-        self.rules.mode != ModelMode::Complete && key.0 <= self.late_watermark(n) * 1_000
-    }
-
-    fn is_closed(&self, key: &ModelKey, n: usize) -> bool {
-        self.rules.mode != ModelMode::Complete && key.0 <= self.watermark(n) * 1_000
-    }
-
-    /// Whether the watermark of the batch run last has closed the window.
-    pub(crate) fn is_final(&self, key: &ModelKey) -> bool {
-        !self.batches.is_empty() && self.is_closed(key, self.last())
-    }
-
-    /// Every (batch, key, event) that was counted.
-    fn counted(&self) -> Vec<(usize, ModelKey, &ModelEvent)> {
-        let mut counted = Vec::new();
-        for (n, batch) in self.batches.iter().enumerate() {
-            for event in &batch.events {
-                let keys = self.keys_of(event).into_iter();
-                counted.extend(keys.filter(|key| !self.is_late(key, n)).map(|key| (n, key, event)));
-            }
+    fn watermarks_of(&self, n: usize) -> ModelWatermarks {
+        ModelWatermarks {
+            late: self.late_watermark(n),
+            current: self.watermarks[n].0,
+            current_by_sources: self.watermarks[n].1,
+            next: self.watermarks[n + 1].0,
+            next_by_sources: self.watermarks[n + 1].1,
         }
-        counted
     }
 
-    /// Everything counted so far, window by window, whether open or closed.
-    fn all_rows(&self) -> Vec<ModelRow> {
-        sum_up(self.counted().into_iter().map(|(_, key, event)| (key, event.money)))
-    }
-
-    /// Keys that the last batch added to.
-    pub(crate) fn touched(&self) -> Vec<ModelKey> {
-        let counted = self.counted().into_iter().filter(|(n, ..)| *n == self.last());
-        sum_up(counted.map(|(_, key, event)| (key, event.money)))
-            .into_iter()
-            .map(|(key, ..)| key)
-            .collect()
-    }
-
-    /// The rows that the last batch writes.
-    pub(crate) fn emitted(&self) -> Vec<ModelRow> {
-        let n = self.last();
-        let touched = self.touched();
-        let mut rows = self.all_rows();
-        rows.retain(|(key, ..)| match self.rules.mode {
-            ModelMode::Append => self.is_closed(key, n) && key.0 > self.late_watermark(n) * 1_000,
-            ModelMode::Update => touched.contains(key),
-            ModelMode::Complete => true,
-        });
-        rows
-    }
-
-    /// The output table as it stands.
-    pub(crate) fn table(&self) -> Vec<ModelRow> {
-        let mut rows = self.all_rows();
-        rows.retain(|(key, ..)| self.rules.mode != ModelMode::Append || self.is_final(key));
-        rows
-    }
-
-    /// The windows that are open.
-    pub(crate) fn open(&self) -> Vec<ModelRow> {
-        let mut rows = self.all_rows();
-        rows.retain(|(key, ..)| !self.is_final(key));
-        rows
-    }
-
-    /// The ledger entries of the last batch.
-    pub(crate) fn dropped(&self) -> Vec<ModelDrop> {
-        let n = self.last();
-        let newest = self.newest_before(n);
+    /// Judges the events of batch `n`, one by one: late, duplicate, or counted in their windows.
+    fn judge(&mut self, n: usize) -> Vec<ModelDrop> {
         let mut dropped = Vec::new();
-        for event in &self.batches[n].events {
-            for key in self.keys_of(event).into_iter().filter(|key| self.is_late(key, n)) {
-                let behind = newest.map_or(0, |newest| (newest - event.micros).max(0) / 1_000);
-                dropped.push((event.seq, key, event.money, behind));
+        let newest = self.newest_before(n);
+        for event in self.batches[n].events.clone() {
+            let own = keys_of(&self.rules, &event);
+            let mut drop = |key: ModelKey, is_duplicate: bool| {
+                let late_by_millis =
+                    newest.map_or(0, |newest| (newest - event.micros).max(0) / 1_000);
+                let (seq, money) = (event.seq, event.money);
+                dropped.push(ModelDrop { seq, key, money, is_duplicate, late_by_millis });
+            };
+            if self.rules.has_duplicates_rule() {
+                let is_late = self.is_late(event.micros, n);
+                if is_late || self.is_duplicate(&event, n) {
+                    own.into_iter().for_each(|key| drop(key, !is_late));
+                    continue;
+                }
+                let values = event.values(&self.rules.deduplicate);
+                let expires_at = event.micros + self.batches[n].delay_millis * 1_000;
+                self.firsts.push(First { batch: n, values, expires_at });
+            }
+            for key in own {
+                if self.is_late(key.0, n) {
+                    drop(key, false);
+                } else {
+                    self.sitting.push(Counted { batch: n, own: key, money: event.money });
+                }
             }
         }
+        dropped.sort();
         dropped
     }
 
-    /// How many events the last batch counted in, and how many of them missed a window.
-    pub(crate) fn counts(&self) -> (usize, usize) {
-        let n = self.last();
-        let events = &self.batches[n].events;
-        let misses =
-            |event: &&ModelEvent| self.keys_of(event).iter().any(|key| self.is_late(key, n));
-        (events.len(), events.iter().filter(misses).count())
+    /// Whether what ends at `end` is late in batch `n`.
+    fn is_late(&self, end: i64, n: usize) -> bool {
+        self.rules.closes() && end <= self.late_watermark(n) * 1_000
     }
 
-    /// Oldest, newest and mean event time of the last batch.
-    pub(crate) fn times(&self) -> Option<(i64, i64, i64)> {
-        let times = || self.batches[self.last()].events.iter().map(|event| event.micros);
+    fn is_duplicate(&self, event: &ModelEvent, n: usize) -> bool {
+        let values = event.values(&self.rules.deduplicate);
+        self.firsts.iter().any(|first| first.values == values && self.is_remembered(first, n))
+    }
+
+    /// Whether batch `n` finds this key remembered, or remembers it itself.
+    fn is_remembered(&self, first: &First, n: usize) -> bool {
+        first.batch == n || first.expires_at > self.late_watermark(n) * 1_000
+    }
+
+    fn micros_at(&self, n: usize) -> i64 {
+        self.watermarks[n].0 * 1_000
+    }
+
+    fn is_closed(&self, key: &ModelKey, n: usize) -> bool {
+        self.rules.closes() && key.0 <= self.micros_at(n)
+    }
+
+    fn is_touched(&self, row: &ModelRow, n: usize) -> bool {
+        self.sitting.iter().any(|counted| counted.batch == n && covers(&row.0, &counted.own))
+    }
+
+    /// Oldest, newest and mean event time of batch `n`.
+    fn times(&self, n: usize) -> Option<(i64, i64, i64)> {
+        let times = || self.batches[n].events.iter().map(|event| event.micros);
         let sum: i128 = times().map(i128::from).sum();
         let mean = sum.div_euclid(i128::try_from(times().count().max(1)).unwrap());
         Some((times().min()?, times().max()?, i64::try_from(mean).unwrap()))
     }
 
-    /// What a plain recount of these raw events says, without any event-time rule.
-    pub(crate) fn recount(&self, raw: &[ModelEvent]) -> Vec<ModelRow> {
-        let matching = raw.iter().filter(|event| self.matches(event));
-        sum_up(
-            matching
-                .flat_map(|event| self.keys_of(event).into_iter().map(|key| (key, event.money))),
-        )
+    /// The windows that are open.
+    pub(crate) fn open(&self) -> Vec<ModelRow> {
+        let rows = self.sitting.iter();
+        let rows = rows.map(|counted| (counted.own.clone(), 1, i128::from(counted.money)));
+        if self.rules.windows.are_sessions() { merge_rows(rows) } else { add_rows(rows) }
     }
-}
 
-/// Adds up money under equal keys; ordered by key.
-pub(crate) fn sum_up(items: impl Iterator<Item = (ModelKey, i64)>) -> Vec<ModelRow> {
-    add_rows(items.map(|(key, money)| (key, 1, i128::from(money))))
-}
-
-/// Adds up rows of equal keys; ordered by key.
-pub(crate) fn add_rows(rows: impl Iterator<Item = ModelRow>) -> Vec<ModelRow> {
-    let mut sums: Vec<ModelRow> = Vec::new();
-    for (key, orders, money) in rows {
-        match sums.iter_mut().find(|(known, ..)| *known == key) {
-            Some((_, known_orders, known_money)) => {
-                *known_orders += orders;
-                *known_money += money;
-            }
-            None => sums.push((key, orders, money)),
+    /// The output table as it stands.
+    pub(crate) fn table(&self) -> Vec<ModelRow> {
+        let mut rows = self.closed.clone();
+        if self.rules.mode != ModelMode::Append {
+            rows.extend(self.open());
         }
+        rows.sort();
+        rows
     }
-    sums.sort();
-    sums
+
+    /// The windows that were closed.
+    pub(crate) fn closed(&self) -> &[ModelRow] {
+        &self.closed
+    }
+
+    /// The keys that are remembered, in the order of their expiry.
+    pub(crate) fn remembered(&self) -> Vec<ModelRemembered> {
+        let now = self.late_watermark(self.batches.len()) * 1_000;
+        let kept = self.firsts.iter().filter(|first| first.expires_at > now);
+        let mut kept: Vec<_> = kept.map(|first| (first.expires_at, first.values.clone())).collect();
+        kept.sort();
+        kept
+    }
+}
+
+/// How many events these entries are of.
+fn count_events<'entry>(entries: impl Iterator<Item = &'entry ModelDrop>) -> u64 {
+    let mut seqs: Vec<i64> = entries.map(|entry| entry.seq).collect();
+    seqs.dedup();
+    count(seqs.len())
+}
+
+fn count(len: usize) -> u64 {
+    len.try_into().unwrap()
 }
