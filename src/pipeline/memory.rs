@@ -131,7 +131,8 @@ async fn turn_due(
             *is_catching_up = true;
         }
         None if query.spec.trigger == Trigger::Manual => std::future::pending().await,
-        None if query.owes_batch_without_data() => {}
+        // An error that is still there may be of a batch that was committed all the same.
+        None if query.owes_batch_without_data() || query.error.is_some() => {}
         None => {
             // A closed channel means that the service stops, which is seen elsewhere.
             let _ = head.wait_for(|head| *head > query.position).await;
