@@ -32,6 +32,9 @@ pub struct Database {
     pub(super) ingest: PgPool,
     pub(super) engine: PgPool,
     pub(super) reads: PgPool,
+    /// A mistake to make on purpose; only `tests/defects` sets it.
+    #[cfg(feature = "defects")]
+    pub defect: Option<crate::domain::Defect>,
 }
 
 impl Database {
@@ -51,6 +54,8 @@ impl Database {
             ingest: pool(&by_index, sizes.ingest, "20s", Duration::from_secs(5)),
             engine: pool(&options, sizes.engine, "0", Duration::from_secs(10)),
             reads: pool(&options, sizes.reads, "25s", Duration::from_secs(3)),
+            #[cfg(feature = "defects")]
+            defect: None,
         };
         database.wait_for_server(wait_max).await?;
         database.check_server().await?;

@@ -100,6 +100,8 @@ pub(crate) fn an_hourly_query() -> TestQuery {
         deduplicate: Vec::new(),
         output_mode: OutputMode::Append,
         idle_timeout: None,
+        #[cfg(feature = "defects")]
+        defect: None,
     };
     TestQuery { rules, state: State::default(), database: Database::default(), read: 0 }
 }

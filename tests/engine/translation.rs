@@ -20,6 +20,8 @@ pub(crate) fn rules(model: &ModelRules, delay_millis: i64) -> Rules {
         group_by: model.group_by.iter().map(|field| field.parse().unwrap()).collect(),
         deduplicate: Vec::new(),
         idle_timeout: None,
+        #[cfg(feature = "defects")]
+        defect: None,
         output_mode: match model.mode {
             ModelMode::Append => OutputMode::Append,
             ModelMode::Update => OutputMode::Update,
