@@ -15,11 +15,13 @@ run:
 test:
 	@scripts/install
 	cargo test --locked
+	cargo test --locked --features defects --test defects
 
 lint:
 	@scripts/install --with-lint-tools
 	cargo fmt --check
 	cargo clippy --locked --all-targets -- -D warnings
+	cargo clippy --locked --all-targets --all-features -- -D warnings
 	RUSTDOCFLAGS="-D warnings" cargo doc --locked --no-deps
 	cargo deny --locked check bans licenses sources
 	@scripts/check-advisories

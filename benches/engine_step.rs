@@ -53,6 +53,8 @@ fn rules(window: WindowSpec, grouped: bool, deduplicate: bool) -> Rules {
         deduplicate: if deduplicate { vec![KeyField::OrderId] } else { Vec::new() },
         output_mode: OutputMode::Append,
         idle_timeout: None,
+        #[cfg(feature = "defects")]
+        defect: None,
     }
 }
 

@@ -93,8 +93,15 @@ impl Database {
         outcome: &Outcome,
     ) -> Result<PreparedCommit, DatabaseError> {
         let mut transaction = self.engine.begin().await.doing("begin a batch's commit")?;
+        let kept = outcome;
+        // Only there so that `tests/defects` can show that a lost watermark is noticed.
+        #[cfg(feature = "defects")]
+        let kept = &self.defective_outcome(kept);
+        advance(&mut transaction, query, position, kept).await?;
+        // Only there so that `tests/defects` can show that a position of its own is noticed.
+        #[cfg(feature = "defects")]
+        let mut transaction = self.defective_transaction(transaction).await?;
         let conn = &mut *transaction;
-        advance(conn, query, position, outcome).await?;
         state_remove(conn, query.query_id, outcome).await?;
         state_upsert(conn, query.query_id, &outcome.state_changed).await?;
         match query.spec.output_mode {

@@ -35,6 +35,9 @@ pub struct Database {
     reads: PgPool,
     /// Of one connection: whatever else is going on, somebody can ask whether the server answers.
     readiness: PgPool,
+    /// A mistake to make on purpose; only `tests/defects` sets it.
+    #[cfg(feature = "defects")]
+    pub defect: Option<crate::domain::Defect>,
 }
 
 impl Database {
@@ -55,6 +58,8 @@ impl Database {
             engine: pool(&options, sizes.engine, "0", Duration::from_secs(10)),
             reads: pool(&options, sizes.reads, "25s", Duration::from_secs(3)),
             readiness: pool(&options, 1, "2s", Duration::from_secs(2)),
+            #[cfg(feature = "defects")]
+            defect: None,
         };
         database.wait_for_server(wait_max).await?;
         database.check_server().await?;

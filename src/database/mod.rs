@@ -19,6 +19,8 @@ mod append_rows;
 mod checkpoint;
 mod connect;
 mod copy_format;
+#[cfg(feature = "defects")]
+mod defects;
 mod dropped_events;
 mod duplicates;
 mod error;

@@ -5,6 +5,8 @@
 //!
 //! Absent on purpose: a clock, a database, HTTP. Event times come from the events themselves.
 
+#[cfg(feature = "defects")]
+mod defect;
 mod duplicate_key;
 mod event;
 mod fault;
@@ -18,6 +20,8 @@ mod span;
 mod time;
 mod window;
 
+#[cfg(feature = "defects")]
+pub use defect::Defect;
 pub use duplicate_key::{DuplicateKey, KeyField, UnknownKeyField};
 pub use event::{
     Attributes, ContentHash, Event, EventField, Heartbeat, IdentifiedEvent, LoggedEvent,

@@ -15,6 +15,8 @@
 #![warn(clippy::arithmetic_side_effects)]
 
 mod batch;
+#[cfg(feature = "defects")]
+mod defects;
 mod duplicates;
 mod event_time;
 mod groups;

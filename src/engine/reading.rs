@@ -151,8 +151,12 @@ struct Judge {
 impl Judge {
     fn new(rules: &Rules, state: &State) -> Self {
         let judges = rules.output_mode != OutputMode::Complete;
+        let late_watermark = state.watermarks().current;
+        // Only there so that `tests/defects` can show that a wrong watermark is noticed.
+        #[cfg(feature = "defects")]
+        let late_watermark = rules.defective_late_watermark(late_watermark, state.watermarks());
         Self {
-            late_watermark: judges.then_some(state.watermarks().current),
+            late_watermark: judges.then_some(late_watermark),
             newest_event_time: state.newest_event_time(),
         }
     }

@@ -19,6 +19,9 @@ pub struct Rules {
     pub output_mode: OutputMode,
     /// Idle heartbeats after so long, or longer, move this query's watermark; `None`: none do.
     pub idle_timeout: Option<Span>,
+    /// A mistake to make on purpose; only `tests/defects` sets it.
+    #[cfg(feature = "defects")]
+    pub defect: Option<crate::domain::Defect>,
 }
 
 impl Rules {
@@ -39,6 +42,8 @@ impl From<&QuerySpec> for Rules {
             deduplicate: spec.deduplicate.clone(),
             output_mode: spec.output_mode,
             idle_timeout: spec.idle_timeout,
+            #[cfg(feature = "defects")]
+            defect: None,
         }
     }
 }

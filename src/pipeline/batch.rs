@@ -93,11 +93,13 @@ impl Loaded {
         let outcome = self.step(&batch)?;
         let compute_us = compute.elapsed_us();
         match outcome {
-            None if batch.is_empty() => Ok(Ran::Nothing),
+            None if batch.is_empty() && self.query.error.is_none() => Ok(Ran::Nothing),
             None => {
+                // Also takes back an error whose batch was committed all the same.
                 database.checkpoint_skip(&self.query, position).await?;
                 self.query.position = position;
-                Ok(Ran::Skipped)
+                self.query.error = None;
+                Ok(if batch.is_empty() { Ran::Nothing } else { Ran::Skipped })
             }
             Some(outcome) => {
                 let spent = BatchDurations { read_us, compute_us, ..BatchDurations::default() };
@@ -149,6 +151,7 @@ impl Loaded {
         self.query.next_batch_id = entry.batch_id.next();
         self.query.watermarks = outcome.watermarks;
         self.query.newest_event_time = outcome.newest_event_time;
+        self.query.error = None;
         Ok(CommittedProgress { query: self.query.name.clone(), timestamp, entry })
     }
 }

@@ -6,7 +6,7 @@ use std::time::Duration;
 use tokio::sync::watch;
 use tokio::time::{Interval, MissedTickBehavior, Sleep};
 
-use super::batch::Loaded;
+use super::batch::{BatchError, Loaded, Ran};
 use super::suspicion::Suspicion;
 use crate::database::{Database, DatabaseError};
 use crate::domain::{OutputMode, QueryName, Seq, Span, Trigger};
@@ -56,6 +56,19 @@ impl Memory {
             }
         };
         Ok(self.loaded.insert(loaded))
+    }
+
+    /// Runs the next batch of the query, which must be loaded; a smaller one while a record is
+    /// suspected.
+    ///
+    /// # Errors
+    /// After any error what is loaded must be thrown away.
+    pub(super) async fn run_batch(&mut self, database: &Database) -> Result<Ran, BatchError> {
+        let Self { loaded: Some(loaded), suspicion, .. } = self else { return Ok(Ran::Nothing) };
+        let events_max = suspicion.records_max(loaded.query.spec.max_events_per_batch);
+        let ran = loaded.run_batch(database, events_max).await?;
+        suspicion.passed(loaded.query.position);
+        Ok(ran)
     }
 
     /// How long to wait before the next attempt after a failure.
@@ -131,7 +144,8 @@ async fn turn_due(
             *is_catching_up = true;
         }
         None if query.spec.trigger == Trigger::Manual => std::future::pending().await,
-        None if query.owes_batch_without_data() => {}
+        // An error that is still there may be of a batch that was committed all the same.
+        None if query.owes_batch_without_data() || query.error.is_some() => {}
         None => {
             // A closed channel means that the service stops, which is seen elsewhere.
             let _ = head.wait_for(|head| *head > query.position).await;

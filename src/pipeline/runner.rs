@@ -61,20 +61,13 @@ impl Runner {
     /// One turn by the query's own trigger, or reading the query if that is still to be done, so
     /// that its trigger is known. Failures are noted and waited out.
     async fn take_turn(&mut self) {
-        let (failures, suspicion) = (self.memory.failures, &mut self.memory.suspicion);
-        let turn = match &mut self.memory.loaded {
+        let failures = self.memory.failures;
+        let turn = match self.memory.loaded {
             None => {
                 let loaded = self.memory.load(&self.database, &self.name).await;
                 loaded.map(|_| None).map_err(BatchError::from)
             }
-            Some(loaded) => {
-                let events_max = suspicion.records_max(loaded.query.spec.max_events_per_batch);
-                let ran = loaded.run_batch(&self.database, events_max).await;
-                if ran.is_ok() {
-                    suspicion.passed(loaded.query.position);
-                }
-                ran.map(Some)
-            }
+            Some(_) => self.memory.run_batch(&self.database).await.map(Some),
         };
         match turn {
             Ok(None) => self.memory.failures = failures,
@@ -145,8 +138,7 @@ impl Runner {
             }
             // What is appended from now on can wait; only a watermark still owed cannot.
             let last = loaded.query.position >= head;
-            let events_max = loaded.query.spec.max_events_per_batch;
-            match loaded.run_batch(&self.database, events_max).await {
+            match self.memory.run_batch(&self.database).await {
                 Ok(Ran::Batch(entry)) => progress.push(*entry),
                 Ok(Ran::Skipped) => {}
                 Ok(Ran::Nothing) => break,

@@ -127,6 +127,8 @@ pub(crate) fn an_hourly_query() -> TestQuery {
         deduplicate: Vec::new(),
         output_mode: OutputMode::Append,
         idle_timeout: None,
+        #[cfg(feature = "defects")]
+        defect: None,
     };
     TestQuery { rules, state: State::default(), database: Database::default(), records_read: 0 }
 }

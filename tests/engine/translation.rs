@@ -26,6 +26,8 @@ pub(crate) fn rules(model: &ModelRules, settings: ModelSettings) -> Rules {
         group_by: model.group_by.iter().map(|field| field.parse().unwrap()).collect(),
         deduplicate: model.deduplicate.iter().map(|field| field.parse().unwrap()).collect(),
         idle_timeout: settings.idle_timeout_millis.map(span),
+        #[cfg(feature = "defects")]
+        defect: None,
         output_mode: match model.mode {
             ModelMode::Append => OutputMode::Append,
             ModelMode::Update => OutputMode::Update,

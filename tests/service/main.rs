@@ -10,6 +10,7 @@
 #[path = "../support/mod.rs"]
 mod support;
 
+mod append_faults;
 mod bad_fields;
 mod bad_inputs;
 mod body_memory;
@@ -31,4 +32,5 @@ mod receipts;
 mod reconciliation;
 mod replicas;
 mod starting;
+mod store_faults;
 mod worked_example;

@@ -31,6 +31,35 @@ async fn a_damaged_record_is_found_alone_and_the_others_are_counted() {
     assert_eq!(report["windows"][0]["recount"]["orders"], 39);
 }
 
+#[tokio::test(flavor = "multi_thread")]
+async fn runs_by_request_find_a_damaged_record_alone_too() {
+    let database = TestDatabase::create().await;
+    let service = TestService::start(&database).await;
+    for query in ["hourly_sales", "hourly_sales_live"] {
+        service.delete(&format!("/v1/queries/{query}")).await;
+    }
+    let rule = json!({
+        "window": {"kind": "tumbling", "size": "1 hour"}, "watermark_delay": "1 hour",
+        "output_mode": "append", "trigger": {"kind": "manual"}, "max_events_per_batch": 8,
+    });
+    service.put("/v1/queries/q", rule).await;
+    let sales: Vec<Value> = (0..20)
+        .map(|number| a_sale(&number.to_string(), &format!("09:{number:02}:00"), "1.00"))
+        .collect();
+    service.post_events(&sales).await;
+    database.execute("update raw_events set currency = 'ZZZ' where event_id = '5-placed'").await;
+    let mut runs = 0;
+    while service.post("/v1/queries/q/run", json!({})).await.status != 200 {
+        runs += 1;
+        assert!(runs < 30, "the query does not go on");
+    }
+    let poison = "select count(*) from poison_events join raw_events using (seq) where event_id = '5-placed'";
+    assert_eq!(database.number(poison).await, 1);
+    assert_eq!(database.number("select count(*) from poison_events").await, 1);
+    let counted = "select sum(orders)::bigint from window_state";
+    assert_eq!(database.number(counted).await, 19);
+}
+
 /// Text of `chars` characters of four bytes each that no compression makes smaller.
 fn incompressible(chars: u32, seed: u32) -> String {
     let mut state = seed;

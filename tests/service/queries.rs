@@ -161,3 +161,16 @@ async fn a_long_run_ends_when_the_service_is_asked_to_end() {
     let committed = database.number("select position from queries where name = 'q'").await;
     assert!(committed < 5_000, "the run went on to its end");
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_error_of_a_batch_that_was_committed_all_the_same_goes_away_without_new_events() {
+    let database = TestDatabase::create().await;
+    let service = TestService::start(&database).await;
+    service.post_events(&[a_sale("1", "09:05:00", "1.00")]).await;
+    service.wait_until_idle("hourly_sales").await;
+    database.execute("update queries set error = 'commit unknown', epoch = epoch + 1").await;
+    while database.number("select count(*) from queries where error is not null").await > 0 {
+        tokio::time::sleep(std::time::Duration::from_millis(25)).await;
+    }
+    assert_eq!(service.get("/v1/queries/hourly_sales").await.body["status"], "running");
+}

@@ -1,0 +1,123 @@
+//! Every call of an append fails once, in both ways; a till that tries again until it is answered
+//! has each event in the log once.
+
+use std::collections::BTreeMap;
+
+use serde_json::Value;
+use tillmark::database::{Appended, FutureGuard};
+use tillmark::domain::Seq;
+use tillmark::intake::{Intake, IntakeError, IntakeSettings};
+use tokio::sync::watch;
+
+use crate::support::fault_proxy::{Fault, FaultProxy};
+use crate::support::faulted_store::{identified, start};
+use crate::support::{TestDatabase, a_sale};
+
+const SETTINGS: IntakeSettings = IntakeSettings {
+    queue_events_max: 100,
+    queue_bytes_max: 100_000,
+    commit_events_max: 100,
+    future_guard: FutureGuard { skew_max: Some(tillmark::domain::Span::HOUR) },
+};
+const FAULTS: [Fault; 2] = [Fault::NotApplied, Fault::AppliedButReportedFailed];
+
+/// Three posts of one till: new events, one of them twice; a retry with something new; one id with
+/// other content, and one event of another century.
+fn posts(till: &str) -> [Vec<Value>; 3] {
+    let sale = |number: u32, amount: &str| a_sale(&format!("{till}-{number}"), "09:05:00", amount);
+    let mut from_the_future = sale(5, "5.00");
+    from_the_future["event_time"] = "2150-01-01T00:00:00Z".into();
+    [
+        vec![sale(1, "1.00"), sale(2, "2.00"), sale(1, "1.00")],
+        vec![sale(2, "2.00"), sale(3, "3.00")],
+        vec![sale(3, "3.50"), sale(4, "4.00"), from_the_future],
+    ]
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn each_event_is_in_the_log_once_whatever_call_of_its_append_fails() {
+    let database = TestDatabase::create().await;
+    let proxy = FaultProxy::start(&database.url);
+    for fault in FAULTS {
+        let mut nth = 0;
+        loop {
+            nth += 1;
+            let till = format!("{fault:?}-{nth}");
+            let place = format!("call {nth} of the appends, {fault:?}");
+            let store = start(&proxy.url).await;
+            let (intake, writer) =
+                Intake::start(store.clone(), SETTINGS, watch::Sender::new(Seq::START));
+            proxy.count(Some((nth, fault)));
+            let mut answers = BTreeMap::new();
+            for post in posts(&till) {
+                let events = identified(&post);
+                let ids = events.iter().map(|one| one.event.event_id.as_str().to_owned());
+                let ids: Vec<String> = ids.collect();
+                let answer = post_until_answered(&intake, &events, &place).await;
+                answers.extend(ids.into_iter().zip(answer));
+            }
+            let met = proxy.stop_counting();
+            drop(intake);
+            writer.await.unwrap();
+            store.close().await;
+            assert_stored(&database, &till, &answers, &format!("{place}: {:?}", met.failed)).await;
+            if met.failed.is_none() {
+                assert!(nth > 25, "an append has only {nth} calls");
+                println!("{} calls failed, one in each run: {fault:?}", nth - 1);
+                break;
+            }
+        }
+    }
+}
+
+async fn post_until_answered(
+    intake: &Intake,
+    events: &[tillmark::domain::IdentifiedEvent],
+    place: &str,
+) -> Vec<Appended> {
+    for _ in 0..5 {
+        match intake.append(events.to_vec(), 100, false).await {
+            Ok(answer) => return answer,
+            Err(IntakeError::Unknown(_)) => {}
+            Err(other) => panic!("{place}: {other:?}"),
+        }
+    }
+    panic!("{place}: no answer");
+}
+
+/// The log has orders 1 to 4 once, where the answers say; the fifth waits in quarantine.
+async fn assert_stored(
+    database: &TestDatabase,
+    till: &str,
+    answers: &BTreeMap<String, Appended>,
+    place: &str,
+) {
+    let stored: Vec<(String, i64, String)> = sqlx::query_as(
+        "select event_id, seq, amount::text from raw_events join event_keys using (event_id, seq)
+         where starts_with(event_id, $1) order by event_id",
+    )
+    .bind(format!("{till}-"))
+    .fetch_all(&database.pool)
+    .await
+    .unwrap();
+    let amounts: Vec<&str> = stored.iter().map(|(.., amount)| amount.as_str()).collect();
+    assert_eq!(amounts, ["1.0000", "2.0000", "3.0000", "4.0000"], "{place}: {stored:?}");
+    for (event_id, seq, _) in &stored {
+        let (answer, seq) = (answers[event_id], Seq::new(*seq));
+        let right = match answer {
+            Appended::Accepted(at) | Appended::Duplicate(at) => at == seq,
+            // The last word on order 3 is the refusal of its other content.
+            Appended::Conflict { first_seq, .. } => first_seq == Some(seq),
+            _ => false,
+        };
+        assert!(right, "{place}: {event_id} stands at {seq}, answered {answer:?}");
+    }
+    let future = format!("{till}-5-placed");
+    assert_eq!(answers[&future], Appended::Quarantined, "{place}");
+    let waits = format!(
+        "select count(*) from quarantine where event_id = '{future}' and resolved_at is null"
+    );
+    assert_eq!(database.number(&waits).await, 1, "{place}");
+    let all = "select count(*) - count(distinct event_id) from raw_events";
+    assert_eq!(database.number(all).await, 0, "{place}: an event stands twice");
+}
