@@ -16,6 +16,7 @@
 
 mod attributes;
 mod cloud_event;
+mod columns;
 mod faults;
 mod fields;
 mod group_commit;
@@ -28,6 +29,7 @@ mod wire;
 #[cfg(test)]
 mod tests;
 
+pub use columns::{Columns, InvalidHeader};
 pub use group_commit::{Intake, IntakeError, IntakeSettings};
 pub use validate::{CheckedItem, EventDefaults, InvalidItem, events};
 pub use wire::{BodyError, BodyFormat, BodyLimits, UnreadableLine};
