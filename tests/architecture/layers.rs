@@ -24,16 +24,17 @@ pub(crate) const ALL: &[&str] = &[
     "pipeline",
     "finance",
     "http",
+    "import",
     "embedded",
     "config",
     "clock",
     "telemetry",
     "app",
     "demo",
+    "commands",
 ];
 /// Every crate but those that have one home: sqlx, axum, utoipa.
 const TOP_CRATES: &[&str] = &[
-    "anyhow",
     "chrono",
     "clap",
     "serde",
@@ -102,14 +103,30 @@ pub(crate) const LAYERS: &[Layer] = &[
             "zstd",
         ],
     ),
+    layer(
+        "import",
+        &["domain", "intake", "database", "embedded", "config", "clock", "telemetry", "app"],
+        &[
+            "csv",
+            "flate2",
+            "indicatif",
+            "serde",
+            "serde_json",
+            "thiserror",
+            "tokio",
+            "tracing",
+            "zstd",
+        ],
+    ),
     layer("embedded", &[], &["rustix", "thiserror", "tracing"]),
     layer("config", &["domain", "embedded", "telemetry"], &["clap", "thiserror"]),
     layer("clock", &["domain"], &["chrono", "tokio"]),
     layer("telemetry", &[], &["thiserror", "tracing", "tracing_subscriber"]),
     layer("app", ALL, TOP_CRATES),
     layer("demo", ALL, TOP_CRATES),
+    layer("commands", ALL, &[]),
     layer("lib", ALL, &[]),
-    layer("main", ALL, &["anyhow", "clap", "tillmark", "tokio", "tracing"]),
+    layer("main", ALL, &["tillmark"]),
 ];
 
 /// Words that only the named module may use, and why.

@@ -18,6 +18,7 @@ mod demo;
 mod disconnect;
 mod formats;
 mod idle_closing;
+mod import;
 mod poison;
 mod posting;
 mod private_postgres;
