@@ -3,7 +3,8 @@
 use std::error::Error;
 
 use crate::app::{self, StartError};
-use crate::config::Command;
+use crate::bench::{self, BenchError};
+use crate::config::{BenchCommand, Command};
 use crate::import::{self, ImportError};
 use crate::{demo, http};
 
@@ -25,6 +26,9 @@ pub fn run(command: Command) -> Result<u8, Failure> {
         Command::Serve(settings) => app::serve(&settings)?,
         Command::Demo(settings) => demo::play(&settings)?,
         Command::Import(settings) => return Ok(import::run(&settings)?.exit_code()),
+        Command::Bench(BenchCommand::Ingest(settings)) => {
+            return Ok(bench::ingest(&settings)?.exit_code());
+        }
         Command::Openapi => println!("{}", http::openapi_json()),
     }
     Ok(0)
@@ -38,6 +42,12 @@ impl From<StartError> for Failure {
 
 impl From<ImportError> for Failure {
     fn from(error: ImportError) -> Self {
+        Self { exit_code: error.exit_code(), text: in_one_line(&error) }
+    }
+}
+
+impl From<BenchError> for Failure {
+    fn from(error: BenchError) -> Self {
         Self { exit_code: error.exit_code(), text: in_one_line(&error) }
     }
 }

@@ -20,11 +20,13 @@
 //! | [`finance`] | what must add up | the engine, in the reconciliation |
 //! | [`http`] | routes, statuses, problems | SQL, rules |
 //! | [`import`] | files → the raw log, by the checks of [`intake`] | HTTP, SQL, rules of its own |
+//! | [`bench`] | made-up events → a running service, measured | rules, SQL, another machine |
 //! | [`embedded`] | the private Postgres | SQL, async |
 //!
 //! `tests/architecture.rs` keeps this table true.
 
 pub mod app;
+pub mod bench;
 pub mod clock;
 pub mod commands;
 pub mod config;

@@ -12,6 +12,7 @@ mod support;
 
 mod bad_fields;
 mod bad_inputs;
+mod bench;
 mod body_memory;
 mod crash;
 mod demo;
