@@ -78,6 +78,11 @@ impl StartError {
             Self::Database(_) | Self::System { .. } => false,
         }
     }
+
+    /// What the process answers: `EX_USAGE` or `EX_UNAVAILABLE`.
+    pub const fn exit_code(&self) -> u8 {
+        if self.is_setting() { 64 } else { 69 }
+    }
 }
 
 /// Runs the service until it is asked to end.

@@ -1,6 +1,15 @@
 //! The only place that reads a clock; what is stored takes its times from Postgres.
 
-use std::time::Instant;
+use std::time::{Instant, SystemTime, UNIX_EPOCH};
+
+use crate::domain::EventTime;
+
+/// The time by the clock of this machine, for made-up events; before 1970 it is 1970.
+#[expect(clippy::disallowed_methods, reason = "this is the one place that reads the wall clock")]
+pub fn now() -> EventTime {
+    let since_epoch = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+    EventTime::from_micros(i64::try_from(since_epoch.as_micros()).unwrap_or(i64::MAX))
+}
 
 /// Measures how long something takes.
 #[derive(Debug, Clone, Copy)]

@@ -2,6 +2,9 @@
 //!
 //! One struct per concern. A wrong value stops the start with exit code 64 and names its variable.
 
+mod bench;
+mod import;
+
 use std::ffi::OsString;
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
@@ -13,6 +16,11 @@ use clap::{Args, CommandFactory, FromArgMatches, Parser, Subcommand};
 use crate::domain::{Currency, InvalidSpan, Span};
 use crate::embedded::EmbeddedSettings;
 use crate::telemetry::{LogFilter, LogFormat};
+pub use bench::{
+    BenchCommand, BenchFormat, BenchIngestSettings, InvalidLoopbackUrl, InvalidShare, LoopbackUrl,
+    Share, UnknownBenchFormat,
+};
+pub use import::{ImportSettings, RowFormat, UnknownRowFormat};
 
 /// Final sales hours and a reconciliation that adds up: one binary, one Postgres.
 #[derive(Debug, Parser)]
@@ -29,6 +37,11 @@ pub struct CommandLine {
 pub enum Command {
     /// Runs the service (the default).
     Serve(Box<ServeSettings>),
+    /// Imports files of events; running it again is safe.
+    Import(Box<ImportSettings>),
+    /// Measures a running service.
+    #[command(subcommand)]
+    Bench(BenchCommand),
     /// Plays the worked example against a scratch database and says what each step shows.
     Demo(DemoSettings),
     /// Prints the OpenAPI document.

@@ -19,12 +19,16 @@
 //! | [`database`] | all SQL | HTTP, a clock |
 //! | [`finance`] | what must add up | the engine, in the reconciliation |
 //! | [`http`] | routes, statuses, problems | SQL, rules |
+//! | [`import`] | files → the raw log, by the checks of [`intake`] | HTTP, SQL, rules of its own |
+//! | [`bench`] | made-up events → a running service, measured | rules, SQL, another machine |
 //! | [`embedded`] | the private Postgres | SQL, async |
 //!
 //! `tests/architecture.rs` keeps this table true.
 
 pub mod app;
+pub mod bench;
 pub mod clock;
+pub mod commands;
 pub mod config;
 pub mod database;
 pub mod demo;
@@ -33,6 +37,7 @@ pub mod embedded;
 pub mod engine;
 pub mod finance;
 pub mod http;
+pub mod import;
 pub mod intake;
 pub mod pipeline;
 pub mod telemetry;

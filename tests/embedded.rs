@@ -13,7 +13,9 @@ use std::time::Duration;
 use rustix::process::{Pid, Signal, kill_process};
 use sqlx::{Connection, PgConnection};
 use tempfile::TempDir;
-use tillmark::embedded::{EmbeddedError, EmbeddedPostgres, EmbeddedSettings};
+use tillmark::embedded::{
+    EmbeddedError, EmbeddedPostgres, EmbeddedSettings, SharedPostgres, running_url,
+};
 
 #[test]
 fn a_cold_start_makes_a_private_and_durable_server() {
@@ -88,6 +90,23 @@ fn a_second_instance_is_refused_with_the_folder_and_the_holder() {
         format!("the data folder {folder} is in use by another Tillmark, process {holder}")
     );
     assert_eq!(ask(postgres.url(), "select 'undisturbed'"), "undisturbed");
+}
+
+#[test]
+fn a_tool_beside_a_service_uses_its_server_and_leaves_it_running() {
+    let scratch = Scratch::new();
+    assert_eq!(running_url(&scratch.settings()), None);
+    let service = SharedPostgres::start_or_find(&scratch.settings()).unwrap();
+    let tool = SharedPostgres::start_or_find(&scratch.settings()).unwrap();
+    assert!(matches!((&service, &tool), (SharedPostgres::Own(_), SharedPostgres::Running { .. })));
+    assert_eq!(tool.url(), service.url());
+    assert_eq!(running_url(&scratch.settings()).as_deref(), Some(service.url()));
+
+    tool.stop().unwrap();
+
+    assert_eq!(ask(service.url(), "select 'undisturbed'"), "undisturbed");
+    service.stop().unwrap();
+    assert_eq!(running_url(&scratch.settings()), None);
 }
 
 #[test]

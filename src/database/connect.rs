@@ -48,6 +48,16 @@ impl Database {
     /// [`DatabaseError::Address`], [`DatabaseError::NoAnswer`], [`DatabaseError::Unsuitable`] or
     /// [`DatabaseError::Migrate`]; the service cannot start then.
     pub async fn start(url: &str, sizes: PoolSizes, wait_max: Span) -> Result<Self, DatabaseError> {
+        let database = Self::join(url, sizes, wait_max).await?;
+        MIGRATOR.run(&database.engine).await.map_err(DatabaseError::Migrate)?;
+        Ok(database)
+    }
+
+    /// The same for a look into the database of a running service: its tables stay as they are.
+    ///
+    /// # Errors
+    /// As of [`Database::start`].
+    pub async fn join(url: &str, sizes: PoolSizes, wait_max: Span) -> Result<Self, DatabaseError> {
         let options = PgConnectOptions::from_str(url)
             .map_err(DatabaseError::Address)?
             .application_name("tillmark");
@@ -63,7 +73,6 @@ impl Database {
         };
         database.wait_for_server(wait_max).await?;
         database.check_server().await?;
-        MIGRATOR.run(&database.engine).await.map_err(DatabaseError::Migrate)?;
         Ok(database)
     }
 

@@ -6,7 +6,7 @@ use rust_decimal::Decimal;
 use super::error::Doing;
 use super::values::{amount_from_sql, unreadable};
 use super::{Database, DatabaseError};
-use crate::domain::{Attributes, Event, EventTime, LoggedEvent, Seq};
+use crate::domain::{Attributes, Event, EventId, EventTime, LoggedEvent, Seq};
 
 impl Database {
     /// The position of the newest record; [`Seq::START`] while there is none.
@@ -21,6 +21,31 @@ impl Database {
         .await
         .map(Seq::new)
         .doing("find the end of the raw log")
+    }
+
+    /// The ids, with their positions, of up to `events_max` events after `position` whose id begins
+    /// with `prefix`, oldest first.
+    ///
+    /// # Errors
+    /// [`DatabaseError::Failed`], or [`DatabaseError::Unreadable`] for a row that somebody changed.
+    pub async fn event_ids_after(
+        &self,
+        position: Seq,
+        prefix: &str,
+        events_max: u32,
+    ) -> Result<Vec<(Seq, EventId)>, DatabaseError> {
+        let rows: Vec<(i64, String)> = sqlx::query_as(
+            "select seq, event_id from raw_events
+             where seq > $1 and kind = 'event' and starts_with(event_id, $2)
+             order by seq limit $3",
+        )
+        .bind(position.get())
+        .bind(prefix)
+        .bind(i64::from(events_max))
+        .fetch_all(&mut *self.reader().await?)
+        .await
+        .doing("read event ids from the raw log")?;
+        rows.into_iter().map(|(seq, id)| Ok((Seq::new(seq), checked("event_id", id)?))).collect()
     }
 }
 

@@ -20,6 +20,7 @@ mod owner;
 mod postmaster;
 mod programs;
 mod server;
+mod shared;
 
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
@@ -30,6 +31,7 @@ use keeper::Keeper;
 use owner::Owner;
 use programs::Programs;
 use server::{Server, SocketFolder};
+pub use shared::{SharedPostgres, running_url};
 
 /// What the private Postgres needs to know before it starts.
 #[derive(Debug, Clone, Default)]

@@ -28,7 +28,7 @@ impl Field {
     /// How many there are.
     const COUNT: usize = 12;
     /// All of them, in the order of declaration: `field as usize` is an index into this.
-    const ALL: [Self; Self::COUNT] = [
+    pub(super) const ALL: [Self; Self::COUNT] = [
         Self::EventId,
         Self::OrderId,
         Self::Status,

@@ -17,6 +17,7 @@
 
 mod attributes;
 mod cloud_event;
+mod columns;
 mod decision;
 mod faults;
 mod fields;
@@ -32,6 +33,7 @@ mod wire;
 #[cfg(test)]
 mod tests;
 
+pub use columns::{Columns, InvalidHeader};
 pub use decision::{Action, Decision, decision};
 pub use group_commit::{Intake, IntakeError, IntakeSettings};
 pub use heartbeat::heartbeat;

@@ -13,7 +13,7 @@
 mod builders;
 #[path = "../engine/database.rs"]
 mod database;
-#[path = "../engine/model.rs"]
+#[path = "../engine/model/mod.rs"]
 mod model;
 #[path = "../engine/spark_replay.rs"]
 mod spark_replay;
