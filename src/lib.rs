@@ -20,7 +20,7 @@
 //! | [`finance`] | what must add up | the engine, in the reconciliation |
 //! | [`http`] | routes, statuses, problems | SQL, rules |
 //! | [`import`] | files → the raw log, by the checks of [`intake`] | HTTP, SQL, rules of its own |
-//! | [`bench`] | made-up events → a running service, measured | rules, SQL, another machine |
+//! | [`mod@bench`] | made-up events → a running service, measured | rules, SQL, another machine |
 //! | [`embedded`] | the private Postgres | SQL, async |
 //!
 //! `tests/architecture.rs` keeps this table true.

@@ -85,20 +85,8 @@ impl Report {
     }
 }
 
-impl fmt::Display for Report {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let loops = self.rate.map_or("closed loop".to_owned(), |rate| format!("{rate} events/s"));
-        let (seconds, tenths) = (self.elapsed_us / 1_000_000, self.elapsed_us / 100_000 % 10);
-        writeln!(
-            f,
-            "{}: batches of {}, {} connections, {loops}, {seconds}.{tenths} seconds",
-            self.url, self.batch, self.connections
-        )?;
-        writeln!(
-            f,
-            "answered     {} events in {} requests, {} events/s",
-            self.events_answered, self.requests_answered, self.events_answered_per_second
-        )?;
+impl Report {
+    fn write_outcomes(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let outcomes = &self.outcomes;
         writeln!(
             f,
@@ -118,7 +106,25 @@ impl fmt::Display for Report {
             Millis(latency.p99),
             Millis(latency.p99_9),
             Millis(latency.max)
+        )
+    }
+}
+
+impl fmt::Display for Report {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let loops = self.rate.map_or("closed loop".to_owned(), |rate| format!("{rate} events/s"));
+        let (seconds, tenths) = (self.elapsed_us / 1_000_000, self.elapsed_us / 100_000 % 10);
+        writeln!(
+            f,
+            "{}: batches of {}, {} connections, {loops}, {seconds}.{tenths} seconds",
+            self.url, self.batch, self.connections
         )?;
+        writeln!(
+            f,
+            "answered     {} events in {} requests, {} events/s",
+            self.events_answered, self.requests_answered, self.events_answered_per_second
+        )?;
+        self.write_outcomes(f)?;
         let statuses = self.statuses.iter().map(|(status, count)| format!("{count} × {status}"));
         writeln!(f, "statuses     {}", statuses.collect::<Vec<_>>().join(", "))?;
         writeln!(

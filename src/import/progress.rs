@@ -32,7 +32,7 @@ impl Progress {
                 Some(total) => (ProgressBar::new(total), BAR),
                 None => (ProgressBar::new_spinner(), SPINNER),
             };
-            // Both templates are constants that the bar's own tests would accept.
+            // A template that could not be read would leave the bar's own look.
             if let Ok(style) = ProgressStyle::with_template(template) {
                 bar.set_style(style.progress_chars("=> "));
             }

@@ -44,12 +44,13 @@ struct Error<'a> {
 impl RejectedFile {
     /// A file at `path`. What an earlier import left there is removed: its rows were read again.
     pub(super) fn at(path: PathBuf) -> Result<Self, ImportError> {
-        match fs::remove_file(&path) {
-            Err(source) if source.kind() != io::ErrorKind::NotFound => {
-                Err(ImportError::Rejected { file: path, source })
-            }
-            Ok(()) | Err(_) => Ok(Self { path, file: None }),
+        // Nothing but a file: `/dev/null` may be named too.
+        if path.symlink_metadata().is_ok_and(|found| found.is_file())
+            && let Err(source) = fs::remove_file(&path)
+        {
+            return Err(ImportError::Rejected { file: path, source });
         }
+        Ok(Self { path, file: None })
     }
 
     pub(super) fn path(&self) -> &Path {
