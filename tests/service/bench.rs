@@ -74,7 +74,11 @@ async fn an_answered_event_that_is_not_in_the_log_is_caught() {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_full_queue_is_waited_for_with_the_same_ids() {
     let database = TestDatabase::create().await;
-    let settings = [("DATABASE_URL", &*database.url), ("TILLMARK_QUEUE_EVENTS_MAX", "10")];
+    let settings = [
+        ("DATABASE_URL", &*database.url),
+        ("TILLMARK_QUEUE_EVENTS_MAX", "10"),
+        ("TILLMARK_REQUEST_EVENTS_MAX", "10"),
+    ];
     let service = TestService::start_with(&settings).await;
     let mut command = bench(&service, "--connections 16 --batch 10 --events 600 --verify");
     command.env("DATABASE_URL", &database.url);
