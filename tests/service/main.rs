@@ -34,5 +34,6 @@ mod receipts;
 mod reconciliation;
 mod replicas;
 mod starting;
+mod steering;
 mod store_faults;
 mod worked_example;
