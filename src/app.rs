@@ -27,6 +27,9 @@ const COMMIT_EVENTS_MAX: usize = 10_000;
 const DRAIN_SECONDS_MAX: i64 = 20;
 const WRITER_STOP_MAX: Duration = Duration::from_secs(3);
 const PIPELINE_STOP_MAX: Duration = Duration::from_secs(3);
+/// How often old event ids are looked for: 24 times in the time for which they are kept, within these.
+const FORGET_PAUSE_MIN: Duration = Duration::from_millis(100);
+const FORGET_PAUSE_MAX: Duration = Duration::from_hours(1);
 /// How long what is left may take to end.
 pub(crate) const CLOSE_MAX: Duration = Duration::from_secs(2);
 
@@ -143,6 +146,7 @@ pub struct Service {
     database: Database,
     pipeline: Pipeline,
     writer: JoinHandle<()>,
+    forgetting: JoinHandle<()>,
 }
 
 impl Service {
@@ -165,7 +169,9 @@ impl Service {
         };
         let (intake, writer) = Intake::start(database.clone(), intake_settings, head);
         let app = App::new(database.clone(), intake, pipeline.clone(), http_settings(limits, shop));
-        Ok(Self { app, database, pipeline, writer })
+        let forgetting =
+            tokio::spawn(forget_event_ids(database.clone(), limits.event_id_retention));
+        Ok(Self { app, database, pipeline, writer, forgetting })
     }
 
     /// Answers requests until `ask_to_end` comes back, then ends in order: no longer ready, no new
@@ -193,6 +199,7 @@ impl Service {
 
     /// Stores what is waiting, finishes the batches under way, and closes the connections.
     pub async fn end(self) {
+        self.forgetting.abort();
         drop(self.app);
         if tokio::time::timeout(WRITER_STOP_MAX, self.writer).await.is_err() {
             warn!("Some events were not stored in time; their requests were not answered");
@@ -200,6 +207,19 @@ impl Service {
         self.pipeline.stop(PIPELINE_STOP_MAX).await;
         drop(tokio::time::timeout(CLOSE_MAX, self.database.close()).await);
         info!("Ended");
+    }
+}
+
+/// Forgets ids again and again once they are old enough; a failure is made up for the next time.
+async fn forget_event_ids(database: Database, retention: Span) {
+    let pause = (retention.to_duration() / 24).clamp(FORGET_PAUSE_MIN, FORGET_PAUSE_MAX);
+    loop {
+        tokio::time::sleep(pause).await;
+        match database.event_ids_forget(retention).await {
+            Ok(0) => {}
+            Ok(forgotten) => info!(ids.n_forgotten = forgotten, "Forgot old event ids"),
+            Err(error) => warn!(error = %error.chain(), "Could not forget old event ids"),
+        }
     }
 }
 

@@ -150,6 +150,9 @@ pub struct LimitSettings {
     /// any distance.
     #[arg(long, env = "TILLMARK_MAX_FUTURE_SKEW", default_value = "15 minutes")]
     pub max_future_skew: MaxFutureSkew,
+    /// How long after its receipt an event's id is remembered, so that a retry is a duplicate.
+    #[arg(long, env = "TILLMARK_EVENT_ID_RETENTION", default_value = "45 days", value_parser = some_time)]
+    pub event_id_retention: Span,
     /// How long a request's header may take.
     #[arg(long, env = "TILLMARK_HEADER_TIMEOUT", default_value = "10 seconds", value_parser = some_time)]
     pub header_timeout: Span,

@@ -24,6 +24,7 @@ mod defects;
 mod dropped_events;
 mod duplicates;
 mod error;
+mod event_ids;
 mod idle;
 mod log_batch;
 mod partitions;

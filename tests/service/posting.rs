@@ -106,3 +106,21 @@ async fn what_is_not_there_is_a_problem_too() {
     let not_allowed = service.delete("/v1/events").await;
     assert_eq!((not_allowed.status, not_allowed.header("allow")), (405, "POST"));
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_id_is_remembered_for_as_long_as_the_setting_says() {
+    let database = TestDatabase::create().await;
+    let settings =
+        [("DATABASE_URL", &*database.url), ("TILLMARK_EVENT_ID_RETENTION", "1500 milliseconds")];
+    let service = TestService::start_with(&settings).await;
+    let sale = a_sale("1", "09:05:00", "20.00");
+    service.post_events(std::slice::from_ref(&sale)).await;
+    let retry = service.post("/v1/events", sale.clone()).await;
+    assert_eq!(retry.body["duplicates"], 1, "{}", retry.body);
+    while database.number("select count(*) from event_keys").await > 0 {
+        tokio::time::sleep(std::time::Duration::from_millis(25)).await;
+    }
+    // Nobody forgets the event itself; only a retry as late as this is taken for a new one.
+    service.post_events(&[sale]).await;
+    assert_eq!(database.number("select count(*) from raw_events").await, 2);
+}
