@@ -5,10 +5,10 @@ use tokio::net::TcpStream;
 
 use crate::support::{TestDatabase, TestService, a_sale};
 
-const CUT_REQUESTS: usize = 1_000;
+const CUT_REQUESTS: usize = 10_000;
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_thousand_cut_requests_leave_no_open_transaction_and_no_half_post() {
+async fn ten_thousand_cut_requests_leave_no_open_transaction_and_no_half_post() {
     let database = TestDatabase::create().await;
     let service = TestService::start(&database).await;
     let address = service.base.trim_start_matches("http://").to_owned();
