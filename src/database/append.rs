@@ -73,6 +73,8 @@ pub enum Appended {
     Conflict {
         /// Where the first stands; nothing while it is in quarantine or was rejected there.
         first_seq: Option<Seq>,
+        /// Whether the first came earlier in the same all-or-nothing request, and is not stored either.
+        in_same_request: bool,
         /// What the first says.
         first_content_hash: ContentHash,
     },

@@ -132,9 +132,11 @@ impl Decided {
             Decision::TooFarAhead => Appended::Quarantined,
             Decision::Duplicate(Stands::Rejected) => Appended::RejectedBefore,
             Decision::NotStored | Decision::Duplicate(Stands::Undone) => Appended::NotStored,
-            Decision::Conflict(Known { content_hash, stands }) => {
-                Appended::Conflict { first_content_hash: content_hash, first_seq: stands.seq(seqs) }
-            }
+            Decision::Conflict(Known { content_hash, stands }) => Appended::Conflict {
+                first_content_hash: content_hash,
+                in_same_request: matches!(stands, Stands::Undone),
+                first_seq: stands.seq(seqs),
+            },
             Decision::NotInQuarantine => Appended::NotInQuarantine,
         };
         self.0.into_iter().map(answer).collect()
@@ -305,6 +307,7 @@ mod tests {
         let [_, atomic, again] = decided.map(|decided| decided.with_seqs(&fresh, &seqs));
         let conflict = |first_seq: Option<i64>| Appended::Conflict {
             first_seq: first_seq.map(Seq::new),
+            in_same_request: first_seq.is_none(),
             first_content_hash: ContentHash([1; 32]),
         };
         assert_eq!(

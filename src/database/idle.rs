@@ -2,6 +2,7 @@
 //! in the log, so that a replay on any day closes the same windows.
 
 use chrono::{DateTime, Utc};
+use sqlx::PgConnection;
 
 use super::append::lock_append;
 use super::append_rows::draw_seqs;
@@ -16,14 +17,23 @@ use crate::domain::{EventTime, Seq, Span};
 pub enum Silence {
     /// A heartbeat was appended here.
     Appended(Seq),
-    /// It has not lasted long enough; look again after so long.
+    /// It has not lasted long enough to close a window; look again after so long.
     TooShort(Span),
 }
 
+/// What a query waits for.
+#[derive(Debug, Clone, Copy)]
+pub struct IdleClosing {
+    /// The silence that it takes for the end of all sources.
+    pub timeout: Span,
+    /// The time of a heartbeat that would close the first of its open windows: its end and the delay.
+    pub closes_at: EventTime,
+}
+
 impl Database {
-    /// Appends an idle heartbeat if nothing has been received for `timeout`, and the query has read
-    /// everything there is. Its time is the newest event's, moved on by as long as the silence has
-    /// lasted, never ahead of now.
+    /// Appends an idle heartbeat if nothing has been received for long enough to close a window of the
+    /// query, and the query has read everything there is. Its time is that of the last record, moved on
+    /// by as long as the silence has lasted, never ahead of now.
     ///
     /// Decided under the append lock: whatever was committed before has been read.
     ///
@@ -32,48 +42,28 @@ impl Database {
     pub async fn idle_heartbeat_append(
         &self,
         query: &StoredQuery,
-        timeout: Span,
+        wanted: IdleClosing,
     ) -> Result<Silence, DatabaseError> {
-        let Some(newest) = query.newest_event_time else { return Ok(Silence::TooShort(timeout)) };
-        let mut transaction = self.engine.begin().await.doing("begin looking for silence")?;
-        let now = lock_append(&mut transaction).await?;
-        let (head, last_received, last_heartbeat): (
-            Option<i64>,
-            Option<DateTime<Utc>>,
-            Option<DateTime<Utc>>,
-        ) = sqlx::query_as(
-            "with last as (
-                 select seq, received_at from raw_events where kind <> 'idle_heartbeat'
-                 order by seq desc limit 1
-             )
-             select (select seq from raw_events order by seq desc limit 1),
-                 (select received_at from last),
-                 (select received_at from raw_events
-                  where kind = 'idle_heartbeat' and quiet_ms >= $1 and seq > (select seq from last)
-                  order by seq desc limit 1)",
-        )
-        .bind(timeout.as_millis())
-        .fetch_one(&mut *transaction)
-        .await
-        .doing("look when something was received last")?;
-        let since = |then: DateTime<Utc>| EventTime::from_utc(now).since(EventTime::from_utc(then));
-        let quiet = last_received.map_or(Span::ZERO, since);
-        let waited = last_heartbeat.map_or(quiet, since);
-        if waited < timeout || head != Some(query.position.get()) {
-            // At least a moment, should something be left to read first.
-            let left = Span::from_micros(timeout.as_micros().saturating_sub(waited.as_micros()));
-            return Ok(Silence::TooShort(left.max(Span::from_micros(10_000))));
+        let mut conn = self.engine.acquire().await.doing("reach the database")?;
+        // Most looks find that there is something to wait for, and those cost the tills nothing.
+        if let Judged::TooShort(wait) = judge(&mut conn, query, wanted).await? {
+            return Ok(Silence::TooShort(wait));
         }
-        let event_time = newest.plus(quiet).min(EventTime::from_utc(now)).max(newest);
+        drop(conn);
+        let mut transaction = self.engine.begin().await.doing("begin looking for silence")?;
+        lock_append(&mut transaction).await?;
+        let (quiet, event_time) = match judge(&mut transaction, query, wanted).await? {
+            Judged::TooShort(wait) => return Ok(Silence::TooShort(wait)),
+            Judged::Closes { quiet, event_time } => (quiet, event_time),
+        };
         let seqs = draw_seqs(&mut transaction, 1).await?;
         let seq = seqs.first().copied().unwrap_or(Seq::START);
         LogRoom::default().reach(&mut transaction, seq).await?;
         sqlx::query(
             "insert into raw_events (seq, received_at, kind, event_id, event_time, quiet_ms)
-             values ($1, $2, 'idle_heartbeat', 'tillmark', $3, $4)",
+             values ($1, clock_timestamp(), 'idle_heartbeat', 'tillmark', $2, $3)",
         )
         .bind(seq.get())
-        .bind(now)
         .bind(event_time.to_utc())
         .bind(quiet.as_millis())
         .execute(&mut *transaction)
@@ -82,4 +72,47 @@ impl Database {
         transaction.commit().await.doing("commit an idle heartbeat")?;
         Ok(Silence::Appended(seq))
     }
+}
+
+/// Whether a heartbeat would close a window now.
+enum Judged {
+    Closes { quiet: Span, event_time: EventTime },
+    TooShort(Span),
+}
+
+async fn judge(
+    conn: &mut PgConnection,
+    query: &StoredQuery,
+    IdleClosing { timeout, closes_at }: IdleClosing,
+) -> Result<Judged, DatabaseError> {
+    let found: Option<(DateTime<Utc>, i64, DateTime<Utc>, DateTime<Utc>)> = sqlx::query_as(
+        "select clock_timestamp(), (select seq from raw_events order by seq desc limit 1),
+             last.received_at, last.event_time
+         from (select received_at, event_time from raw_events where kind <> 'idle_heartbeat'
+             order by seq desc limit 1) last",
+    )
+    .fetch_optional(conn)
+    .await
+    .doing("look when something was received last")?;
+    let Some((now, head, received_at, event_time)) = found else {
+        return Ok(Judged::TooShort(timeout));
+    };
+    if head != query.position.get() {
+        return Ok(Judged::TooShort(timeout));
+    }
+    let now = EventTime::from_utc(now);
+    let quiet = now.since(EventTime::from_utc(received_at));
+    let event_time = EventTime::from_utc(event_time).plus(quiet).min(now);
+    let wait = missing(quiet, timeout).max(closes_at.since(event_time));
+    Ok(match wait {
+        Span::ZERO if event_time >= closes_at => Judged::Closes { quiet, event_time },
+        // Parts of a millisecond are left.
+        Span::ZERO => Judged::TooShort(Span::from_micros(1_000)),
+        wait => Judged::TooShort(wait),
+    })
+}
+
+/// How much of `whole` is still to come.
+fn missing(part: Span, whole: Span) -> Span {
+    Span::from_micros(whole.as_micros().saturating_sub(part.as_micros()))
 }

@@ -46,7 +46,7 @@ pub use checkpoint::PreparedCommit;
 pub use connect::{Database, PoolSizes};
 pub use dropped_events::{DroppedEvent, DroppedSelection};
 pub use error::DatabaseError;
-pub use idle::Silence;
+pub use idle::{IdleClosing, Silence};
 pub use partitions::LogRoom;
 pub use progress::{BatchDurations, CommittedProgress, ProgressCursor, ProgressEntry};
 pub use quarantine::{QuarantineCursor, Quarantined, Resolution};

@@ -39,7 +39,9 @@ impl Database {
         let figures: FigureColumns = sqlx::query_as(
             "select (select count(*) from raw_events where seq > $2) as lag_events,
                  count(*) as open_windows,
-                 coalesce(sum(pg_column_size(window_state.*)), 0)::bigint as state_bytes,
+                 coalesce(sum(pg_column_size(window_state.*)), 0)::bigint
+                     + (select coalesce(sum(pg_column_size(duplicate_state.*)), 0)::bigint
+                         from duplicate_state where query_id = $1) as state_bytes,
                  (select count(*) from poison_events where query_id = $1) as poison_events
              from window_state where query_id = $1",
         )

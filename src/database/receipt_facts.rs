@@ -134,11 +134,12 @@ pub(super) async fn closing(
     .await
     .doing("find the batch that moved a watermark")?;
     let Some((watermark, from, to)) = found else { return Ok(None) };
+    let watermark = watermark_from_sql(watermark);
     let record = match from.zip(to) {
-        Some((from, to)) => newest_record(conn, query, from, to).await?,
+        Some(range) => mover(conn, query, range, watermark).await?,
         None => None,
     };
-    Ok(Some(Closing { watermark: watermark_from_sql(watermark), record }))
+    Ok(Some(Closing { watermark, record }))
 }
 
 #[derive(Debug, sqlx::FromRow)]
@@ -170,29 +171,62 @@ impl RecordColumns {
     }
 }
 
-/// Of what the query reads in `from < seq <= to`, the record with the newest time.
+/// Of the records in `range`, the one that moved the query's watermark to `watermark`: the newest of its
+/// sources, or an idle heartbeat. Which of them counted then cannot be told from the query's idle
+/// timeout, which may have changed since, but from where the watermark came to stand.
+async fn mover(
+    conn: &mut PgConnection,
+    query: &StoredQuery,
+    range: (i64, i64),
+    watermark: Watermark,
+) -> Result<Option<ClosingRecord>, DatabaseError> {
+    let of_source = newest_record(conn, query, range, None).await?;
+    let of_silence = newest_record(conn, query, range, Some(watermark)).await?;
+    let moves = |time: EventTime| {
+        Watermark::EPOCH.advanced_by(time, query.spec.watermark_delay) == watermark
+    };
+    let found = match (of_source, of_silence) {
+        (_, Some((silence, time))) if moves(time) => Some(silence),
+        (Some((source, _)), _) => Some(source),
+        (None, silence) => silence.map(|(silence, _)| silence),
+    };
+    Ok(found)
+}
+
+/// Of what the query reads in `from < seq <= to`, the record with the newest time; or of the idle
+/// heartbeats there rather the one that moves a watermark to just where it stands.
 async fn newest_record(
     conn: &mut PgConnection,
     query: &StoredQuery,
-    from: i64,
-    to: i64,
-) -> Result<Option<ClosingRecord>, DatabaseError> {
-    let quiet_min = query.spec.idle_timeout.map(Span::as_millis);
+    (from, to): (i64, i64),
+    of_silence: Option<Watermark>,
+) -> Result<Option<(ClosingRecord, EventTime)>, DatabaseError> {
     let mut select = QueryBuilder::<Postgres>::new(
         "select kind, event_id, order_id, event_time, quiet_ms from raw_events where seq > ",
     );
     select.push_bind(from).push(" and seq <= ").push_bind(to);
-    select.push(" and (kind = 'heartbeat' or quiet_ms >= ").push_bind(quiet_min);
-    select.push(" or (kind = 'event'");
-    push_filter(&mut select, query);
-    push_not_poisoned(&mut select, query);
-    select.push(")) order by event_time desc, seq limit 1");
+    if let Some(watermark) = of_silence {
+        let moved_by = watermark.as_event_time().plus(query.spec.watermark_delay);
+        select.push(
+            " and kind = 'idle_heartbeat' order by date_trunc('milliseconds', event_time) = ",
+        );
+        select.push_bind(moved_by.to_utc()).push(" desc, event_time desc, seq limit 1");
+    } else {
+        select.push(" and (kind = 'heartbeat' or (kind = 'event'");
+        push_filter(&mut select, query);
+        push_not_poisoned(&mut select, query);
+        select.push(")) order by event_time desc, seq limit 1");
+    }
     let columns: Option<RecordColumns> = select
         .build_query_as()
         .fetch_optional(conn)
         .await
         .doing("find the record that moved a watermark")?;
-    columns.map(RecordColumns::read).transpose()
+    let read = |columns: RecordColumns| {
+        let time = EventTime::from_utc(columns.event_time);
+        Ok((columns.read()?, time))
+    };
+    columns.map(read).transpose()
 }
 
 fn push_not_poisoned(select: &mut QueryBuilder<Postgres>, query: &StoredQuery) {

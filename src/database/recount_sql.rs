@@ -86,23 +86,30 @@ impl<'query> RecountSql<'query> {
     }
 
     /// Gaps and islands: an event begins a new session when it comes more than the gap after the
-    /// one before it. Every matching event takes part, so each session of the stream lies in one.
+    /// one before it. Every event takes part that the recount or the stream counts, so each session of
+    /// the stream lies in one; what neither counts stands beside them in a session of its own.
     fn of_sessions(&self, gap: Span) -> QueryBuilder<Postgres> {
         let (groups, gap, query_id) = (self.groups(), interval(gap), self.query.query_id);
+        let position = self.query.position;
         let mut select = self.matching_events();
         select.push(format!(
-            ", opening as (select *, event_time > {gap} + lag(event_time) over (
+            ", verdicts as (select matching.*, dropped.reason,
+                     nth = 1 or (dropped.reason is null and matching.seq <= {position}) as is_counted
+                 from matching left join dropped_events dropped
+                     on dropped.query_id = {query_id} and dropped.seq = matching.seq),
+             opening as (select *, event_time > {gap} + lag(event_time) over (
                      partition by currency{groups} order by event_time, seq) as opens
-                 from matching),
+                 from verdicts where is_counted),
              numbered as (select *, count(*) filter (where opens) over (
                      partition by currency{groups} order by event_time, seq) as session
                  from opening),
-             placed as (select *,
+             judged as (select seq, event_id, amount, currency{groups}, nth, reason,
                      min(event_time) over (partition by currency{groups}, session) as window_start,
                      max(event_time) over (partition by currency{groups}, session) + {gap} as window_end
-                 from numbered),
-             judged as (select placed.*, dropped.reason from placed left join dropped_events dropped
-                 on dropped.query_id = {query_id} and dropped.seq = placed.seq)"
+                 from numbered
+                 union all
+                 select seq, event_id, amount, currency{groups}, nth, reason, event_time, event_time + {gap}
+                 from verdicts where not is_counted and reason is not null)"
         ));
         self.push_counts(&mut select);
         select

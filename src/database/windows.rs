@@ -22,6 +22,8 @@ pub struct WindowSelection {
     pub group: Vec<(usize, String)>,
     /// Only rows that are, or are not, final.
     pub is_final: Option<bool>,
+    /// Whether the query's windows are sessions.
+    pub of_sessions: bool,
     /// Rows after this one, in the order of reading.
     pub after: Option<WindowKey>,
 }
@@ -94,13 +96,19 @@ impl Database {
             ") selected cross join lateral (
                  select count(*) as orders, coalesce(sum(amount), 0) as revenue from dropped_events dropped
                  where dropped.query_id = selected.query_id and dropped.reason = 'late'
-                     and dropped.window_start = selected.window_start
-                     and dropped.window_end = selected.window_end
                      and dropped.group_keys = selected.group_keys
-                     and dropped.currency = selected.currency
-             ) late
-             order by window_start, window_end, group_keys, currency",
+                     and dropped.currency = selected.currency and ",
         );
+        // A late event would have joined every session that it touches.
+        select.push(match selection.of_sessions {
+            true => {
+                "dropped.window_start <= selected.window_end and dropped.window_end >= selected.window_start"
+            }
+            false => {
+                "dropped.window_start = selected.window_start and dropped.window_end = selected.window_end"
+            }
+        });
+        select.push(") late order by window_start, window_end, group_keys, currency");
         let columns: Vec<RowColumns> = select
             .build_query_as()
             .fetch_all(&mut *self.reader().await?)

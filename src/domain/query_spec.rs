@@ -187,7 +187,9 @@ impl Check {
             self.fault("/window/offset", "out_of_range", "must be less than `slide`");
         }
         let windows_max = WindowSpec::WINDOWS_PER_EVENT_MAX;
-        if size.as_millis() / slide.as_millis().max(1) > windows_max {
+        if size.as_millis().div_euclid(slide.as_millis().max(1)) >= windows_max
+            && size.as_millis() > slide.as_millis().saturating_mul(windows_max)
+        {
             let detail = format!("must be at least a {windows_max}th of `size`");
             self.fault("/window/slide", "out_of_range", detail);
         }

@@ -35,6 +35,11 @@ impl OpenWindows {
         self.by_end.len().try_into().unwrap_or(u64::MAX)
     }
 
+    /// The end of the window that closes first.
+    pub(super) fn first_end(&self) -> Option<EventTime> {
+        self.by_end.keys().next().map(|key| key.window.end)
+    }
+
     /// Adds to one window and returns its new totals.
     pub(super) fn add(&mut self, key: WindowKey, totals: Totals) -> Totals {
         let entry = self.by_end.entry(key).or_default();

@@ -70,6 +70,11 @@ impl State {
         self.windows.len()
     }
 
+    /// The end of the window that closes first.
+    pub fn first_window_end(&self) -> Option<EventTime> {
+        self.windows.first_end()
+    }
+
     /// How many keys the duplicates rule remembers.
     pub fn remembered_keys(&self) -> u64 {
         self.duplicates.len()

@@ -20,6 +20,8 @@ pub enum Verdict {
     Open,
     /// Events are received, and the query has not read them yet.
     Waiting,
+    /// The stream counts events that the recount does not: repeats of keys that it had forgotten.
+    Repeats,
     /// Stream and recount are equal.
     Match,
 }
@@ -32,6 +34,7 @@ impl Verdict {
             Self::Late => "late",
             Self::Open => "open",
             Self::Waiting => "waiting",
+            Self::Repeats => "repeats",
             Self::Match => "match",
         }
     }
@@ -120,6 +123,8 @@ impl Line {
             Verdict::Open
         } else if self.parts.waiting != Totals::ZERO {
             Verdict::Waiting
+        } else if self.parts.repeats != Totals::ZERO {
+            Verdict::Repeats
         } else {
             Verdict::Match
         }
@@ -178,22 +183,22 @@ fn reading_order(key: &WindowKey) -> (EventTime, EventTime, &GroupKey, Currency)
 /// Puts what every source says of a window into one line. Lines outside the range are left out.
 fn gather(snapshot: &ReconciliationSnapshot) -> BTreeMap<WindowKey, Line> {
     let mut lines: BTreeMap<WindowKey, Line> = BTreeMap::new();
-    for (key, recount) in &snapshot.recount {
-        let Recount { all, waiting, repeats, duplicates } = *recount;
-        let counted = (all != Totals::ZERO).then_some(all);
-        lines.insert(
-            key.clone(),
-            Line {
-                recount: counted,
-                parts: Parts { waiting, repeats, duplicates, ..Parts::NONE },
-                ..Line::EMPTY
-            },
-        );
-    }
     let places = Places::of(snapshot);
     let mut line = |key: &WindowKey, fill: &dyn Fn(&mut Line)| {
         fill(lines.entry(places.line_of(key)).or_insert(Line::EMPTY));
     };
+    for (key, Recount { all, waiting, repeats, duplicates }) in &snapshot.recount {
+        line(key, &|line| {
+            line.recount = line.recount.or((*all != Totals::ZERO).then_some(*all));
+            let parts = Parts {
+                waiting: *waiting,
+                repeats: *repeats,
+                duplicates: *duplicates,
+                ..Parts::NONE
+            };
+            line.parts = line.parts.plus(parts);
+        });
+    }
     for (key, totals, is_final) in &snapshot.stream {
         line(key, &|line| {
             line.is_final = *is_final && (line.stream.is_none() || line.is_final);
@@ -222,8 +227,8 @@ fn gather(snapshot: &ReconciliationSnapshot) -> BTreeMap<WindowKey, Line> {
     lines
 }
 
-/// Where each session of the stream has its line: with the recounted session that holds it. Windows
-/// of other kinds stand for themselves.
+/// Where each session of the stream has its line: with the recounted session that holds it; what neither
+/// side counts, with the one in whose time it falls. Windows of other kinds stand for themselves.
 struct Places<'snapshot> {
     /// By group and start.
     sessions: BTreeMap<(Currency, &'snapshot GroupKey, EventTime), &'snapshot WindowKey>,
@@ -232,7 +237,12 @@ struct Places<'snapshot> {
 impl<'snapshot> Places<'snapshot> {
     fn of(snapshot: &'snapshot ReconciliationSnapshot) -> Self {
         let is_session = matches!(snapshot.query.spec.window, WindowSpec::Session { .. });
-        let recounted = snapshot.recount.iter().filter(|_| is_session);
+        let is_counted = |recount: &Recount| {
+            let Recount { all, waiting, repeats, .. } = *recount;
+            [all, waiting, repeats] != [Totals::ZERO; 3]
+        };
+        let recounted =
+            snapshot.recount.iter().filter(|(_, recount)| is_session && is_counted(recount));
         let sessions =
             recounted.map(|(key, _)| ((key.currency, &key.group, key.window.start), key));
         Self { sessions: sessions.collect() }
@@ -244,7 +254,7 @@ impl<'snapshot> Places<'snapshot> {
         before
             .map(|(_, session)| *session)
             .filter(|session| (session.currency, &session.group) == (key.currency, &key.group))
-            .filter(|session| key.window.end <= session.window.end)
+            .filter(|session| key.window.start < session.window.end)
             .unwrap_or(key)
             .clone()
     }

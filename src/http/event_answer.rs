@@ -160,13 +160,17 @@ fn of_good(
     match appended {
         Appended::Accepted(seq) => result(ItemStatus::Accepted, Some(seq), None),
         Appended::Duplicate(seq) => result(ItemStatus::Duplicate, Some(seq), None),
-        Appended::Conflict { first_seq, first_content_hash } => {
+        Appended::Conflict { first_seq, in_same_request, first_content_hash } => {
             let first = match first_seq {
                 Some(seq) => {
                     format!("The event at seq {seq} has this id and other content, and stays")
                 }
-                None => {
+                None if in_same_request => {
                     "An event before it in this atomic request has its id and other content".into()
+                }
+                None => {
+                    "The first event of this id, which was put in quarantine, has other content"
+                        .into()
                 }
             };
             let detail = format!(
@@ -227,7 +231,11 @@ mod tests {
         let stored = Appended::Accepted(Seq::new(1));
         let again = Appended::Duplicate(Seq::new(1));
         let first_seq = Some(Seq::new(1));
-        let conflict = Appended::Conflict { first_seq, first_content_hash: ContentHash([0; 32]) };
+        let conflict = Appended::Conflict {
+            first_seq,
+            in_same_request: false,
+            first_content_hash: ContentHash([0; 32]),
+        };
         for (case, items, appended, atomic, status) in [
             ("nothing posted", vec![], vec![], false, 200),
             ("all accepted", vec![good()], vec![stored], false, 200),

@@ -71,6 +71,17 @@ impl GroupMembers {
     }
 }
 
+impl GroupMembers {
+    /// The same in a body that has a `status` of its own: that of the events is `event_status`.
+    pub(super) fn beside_a_status(fields: &[EventField], key: &GroupKey) -> Self {
+        let name = |field: &EventField| match field {
+            EventField::Status => "event_status".to_owned(),
+            field => field.to_string(),
+        };
+        Self(fields.iter().map(name).zip(key.0.iter().cloned()).collect())
+    }
+}
+
 impl Serialize for GroupMembers {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         serializer.collect_map(self.0.iter().map(|(name, value)| (name, value)))

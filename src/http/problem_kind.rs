@@ -130,7 +130,7 @@ impl ProblemKind {
             Self::AlreadyResolved => facts("already-resolved", StatusCode::CONFLICT, "Somebody has decided already",
                 "The event was released or rejected before; `detail` says when and why. That decision stays."),
             Self::AnotherQuery => facts("another-query", StatusCode::CONFLICT, "The change would make it another query",
-                "Only `watermark_delay`, `trigger` and `max_events_per_batch` of a query may change. For anything else create a query under another name."),
+                "Only `watermark_delay`, `trigger`, `max_events_per_batch` and `idle_timeout` of a query may change. For anything else create a query under another name."),
             Self::QueryPaused => facts("query-paused", StatusCode::CONFLICT, "The query is paused",
                 "A paused query does not run. Resume it with `POST /v1/queries/{name}/resume` first."),
             Self::TooLarge => facts("too-large", StatusCode::PAYLOAD_TOO_LARGE, "The body is too large",

@@ -63,7 +63,7 @@ pub(super) async fn list_queries(
 /// Create or change a query.
 ///
 /// Creates the query when there is none of this name. Of one that is there, `watermark_delay`,
-/// `trigger` and `max_events_per_batch` may change; `start` counts only at creation.
+/// `trigger`, `max_events_per_batch` and `idle_timeout` may change; `start` counts only at creation.
 #[utoipa::path(put, path = "/v1/queries/{name}", tag = "Queries", params(NamedQuery),
     request_body(content = RuleSchema, content_type = "application/json",
         example = json!(examples::rule())),

@@ -117,8 +117,7 @@ impl Words<'_> {
                 format!(" at {at} by a heartbeat of {source} of {}", self.clock(*event_time))
             }
             Some(ClosingRecord::Idle { quiet }) => {
-                let silence = self.receipt.spec.idle_timeout.unwrap_or(*quiet);
-                format!(" at {at} because nothing came for {silence}")
+                format!(" at {at} because nothing came for {quiet}")
             }
         }
     }

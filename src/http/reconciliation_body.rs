@@ -62,7 +62,8 @@ struct LineBody {
     parts: Parts,
     /// Whether the window is final.
     r#final: bool,
-    /// The first that applies: `unexplained`, `corrected`, `late`, `open`, `waiting`, `match`.
+    /// The first that applies: `unexplained`, `corrected`, `late`, `open`, `waiting`, `repeats`,
+    /// `match`.
     #[schema(example = "late")]
     status: &'static str,
 }
@@ -151,7 +152,7 @@ fn line_body(key: &WindowKey, line: &Line, fields: &[EventField]) -> LineBody {
     LineBody {
         start: key.window.start.to_string(),
         end: key.window.end.to_string(),
-        group: GroupMembers::of(fields, &key.group),
+        group: GroupMembers::beside_a_status(fields, &key.group),
         currency: currency.code(),
         stream: line.stream.map(figures),
         recount: line.recount.map(figures),

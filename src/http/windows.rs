@@ -12,7 +12,7 @@ use super::problem::Problem;
 use super::problem_docs::{ListOfQueryProblems, OptionalQueryProblems};
 use super::{App, examples};
 use crate::database::{StoredQuery, WindowRow, WindowSelection};
-use crate::domain::{Currency, EventField, EventTime, GroupKey, Window, WindowKey};
+use crate::domain::{Currency, EventField, EventTime, GroupKey, Window, WindowKey, WindowSpec};
 
 /// Documents how rows are picked; [`Selected::read`] reads it.
 #[derive(Debug, IntoParams)]
@@ -123,6 +123,7 @@ impl Selected {
             currency: currency.map(|currency| currency.code().to_owned()),
             group,
             is_final,
+            of_sessions: matches!(query.spec.window, WindowSpec::Session { .. }),
             after: page.after.as_ref().map(RowCursor::key),
         };
         Self { page, selection }

@@ -116,7 +116,7 @@ impl Store {
 
 /// What is wrong with a row whose id another event has.
 fn conflict(answer: &Appended) -> Option<Fault> {
-    let Appended::Conflict { first_seq, first_content_hash } = answer else { return None };
+    let Appended::Conflict { first_seq, first_content_hash, .. } = answer else { return None };
     let first =
         first_seq.map_or("The event before".to_owned(), |seq| format!("The event at seq {seq}"));
     let detail = format!(

@@ -6,9 +6,10 @@ use tracing::{debug, info};
 
 use crate::clock::Stopwatch;
 use crate::database::{
-    BatchDurations, CommittedProgress, Database, DatabaseError, ProgressEntry, StoredQuery,
+    BatchDurations, CommittedProgress, Database, DatabaseError, IdleClosing, ProgressEntry,
+    StoredQuery,
 };
-use crate::domain::{QueryName, Seq};
+use crate::domain::{OutputMode, QueryName, Seq};
 use crate::engine::{self, Batch, Outcome, Rules, State};
 
 /// A query as its last commit left it, in memory.
@@ -69,9 +70,12 @@ impl Loaded {
         Ok(Self { rules: Rules::from(&query.spec), query, state, has_read: false })
     }
 
-    /// How many windows are open.
-    pub(super) fn open_windows(&self) -> u64 {
-        self.state.open_windows()
+    /// What silence could do for the query; nothing when it does not want that, or nothing is open.
+    pub(super) fn idle_closing(&self) -> Option<IdleClosing> {
+        let spec = &self.query.spec;
+        let timeout = spec.idle_timeout.filter(|_| spec.output_mode != OutputMode::Complete)?;
+        let closes_at = self.state.first_window_end()?.plus(spec.watermark_delay);
+        Some(IdleClosing { timeout, closes_at })
     }
 
     /// Runs the next micro-batch of at most `events_max` records, if there is one.

@@ -9,7 +9,7 @@ use tokio::time::{Interval, MissedTickBehavior, Sleep};
 use super::batch::{BatchError, Loaded, Ran};
 use super::suspicion::Suspicion;
 use crate::database::{Database, DatabaseError};
-use crate::domain::{OutputMode, QueryName, Seq, Span, Trigger};
+use crate::domain::{QueryName, Seq, Span, Trigger};
 
 const BACKOFF_FIRST: Duration = Duration::from_millis(100);
 const BACKOFF_MAX: Duration = Duration::from_secs(5);
@@ -101,10 +101,11 @@ impl Memory {
         if loaded.query.paused {
             return std::future::pending().await;
         }
-        let idle_timeout = loaded.query.spec.idle_timeout.filter(|_| waits_to_close(loaded));
-        match idle_timeout {
+        match loaded.idle_closing() {
             None => self.idle_timer = None,
-            Some(timeout) if self.idle_timer.is_none() => self.look_for_silence_after(timeout),
+            Some(wanted) if self.idle_timer.is_none() => {
+                self.look_for_silence_after(wanted.timeout);
+            }
             Some(_) => {}
         }
         let Self { loaded: Some(loaded), ticks, is_catching_up, idle_timer, .. } = self else {
@@ -122,11 +123,6 @@ impl Memory {
             () = silence => Due::IdleClosing,
         }
     }
-}
-
-/// Whether only silence is left to close a window.
-fn waits_to_close(loaded: &Loaded) -> bool {
-    loaded.query.spec.output_mode != OutputMode::Complete && loaded.open_windows() > 0
 }
 
 /// Comes back when the query's trigger says that a turn is due.

@@ -83,12 +83,12 @@ impl Runner {
     /// Closes windows by the wall clock, if nothing has been received for as long as the query says.
     async fn close_if_idle(&mut self) {
         let Some(loaded) = &self.memory.loaded else { return };
-        let Some(timeout) = loaded.query.spec.idle_timeout else { return };
-        match self.database.idle_heartbeat_append(&loaded.query, timeout).await {
+        let Some(wanted) = loaded.idle_closing() else { return };
+        match self.database.idle_heartbeat_append(&loaded.query, wanted).await {
             Ok(Silence::TooShort(wait)) => self.memory.look_for_silence_after(wait),
             Ok(Silence::Appended(seq)) => {
-                info!(query.name = %self.name, heartbeat.seq = %seq, "Nothing came for {timeout}");
-                self.memory.look_for_silence_after(timeout);
+                info!(query.name = %self.name, heartbeat.seq = %seq, "Nothing came for {}", wanted.timeout);
+                self.memory.look_for_silence_after(wanted.timeout);
             }
             Err(error) => self.note(error.into()).await,
         }

@@ -70,28 +70,56 @@ async fn a_quiet_night_closes_the_last_windows_of_those_who_want_it_and_a_replay
     );
 }
 
+fn minutes(status: &str, idle_timeout: &str, delay: &str) -> Value {
+    json!({
+        "filter": {"status": [status]}, "window": {"kind": "tumbling", "size": "1 minute"},
+        "watermark_delay": delay, "output_mode": "append", "idle_timeout": idle_timeout,
+    })
+}
+
+async fn a_sale_at(database: &TestDatabase, id: &str, status: &str, from_now: &str) -> Value {
+    let micros =
+        format!("select (extract(epoch from now() + interval '{from_now}') * 1e6)::bigint");
+    let time = chrono::DateTime::from_timestamp_micros(database.number(&micros).await).unwrap();
+    let mut sale = a_sale(id, "09:05:00", "20.00");
+    (sale["status"], sale["event_time"]) = (status.into(), time.to_rfc3339().into());
+    sale
+}
+
 #[tokio::test(flavor = "multi_thread")]
-async fn an_idle_heartbeat_is_never_ahead_of_now() {
+async fn one_fast_clock_closes_nobody_elses_windows_when_all_are_silent() {
     let database = TestDatabase::create().await;
-    let service = TestService::start_with(&[
-        ("DATABASE_URL", &database.url),
-        ("TILLMARK_MAX_FUTURE_SKEW", "off"),
-    ])
-    .await;
-    let ahead =
-        database.number("select extract(epoch from now() + interval '5 hours')::bigint").await;
-    let ahead = chrono::DateTime::from_timestamp(ahead, 0).unwrap();
-    service.put("/v1/queries/q", rule(&json!("200 milliseconds"), "append")).await;
-    let mut sale = a_sale("1", "09:05:00", "20.00");
-    sale["event_time"] = ahead.to_rfc3339().into();
-    service.post_events(&[sale]).await;
-    let heartbeats = "select count(*) from raw_events where kind = 'idle_heartbeat'";
-    while database.number(heartbeats).await == 0 {
+    let service = TestService::start(&database).await;
+    service.put("/v1/queries/fast", minutes("fast", "300 milliseconds", "0 seconds")).await;
+    service.put("/v1/queries/right", minutes("right", "300 milliseconds", "1 minute")).await;
+    let fast = a_sale_at(&database, "1", "fast", "14 minutes").await;
+    let right = a_sale_at(&database, "2", "right", "0 minutes").await;
+    service.post_events(&[right, fast]).await;
+    tokio::time::sleep(std::time::Duration::from_millis(1_500)).await;
+    let ahead = "select count(*) from raw_events where kind = 'idle_heartbeat' and event_time > received_at";
+    assert_eq!(database.number(ahead).await, 0);
+    let late_by_nothing = a_sale_at(&database, "3", "right", "0 minutes").await;
+    service.post_events(&[late_by_nothing]).await;
+    service.wait_until_idle("right").await;
+    let dropped = service.get("/v1/queries/right/dropped-events").await.body;
+    assert_eq!(dropped["dropped_events"], json!([]));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_query_that_waits_long_does_not_keep_another_from_closing() {
+    let database = TestDatabase::create().await;
+    let service = TestService::start(&database).await;
+    service.put("/v1/queries/patient", minutes("old", "200 milliseconds", "10 days")).await;
+    let mut quick = minutes("new", "500 milliseconds", "0 seconds");
+    quick["window"]["size"] = "100 milliseconds".into();
+    service.put("/v1/queries/quick", quick).await;
+    let old = a_sale_at(&database, "1", "old", "-5 hours").await;
+    let new = a_sale_at(&database, "2", "new", "0 hours").await;
+    service.post_events(&[old, new]).await;
+    while service.rows("quick").await.is_empty() {
         tokio::time::sleep(std::time::Duration::from_millis(25)).await;
     }
-    let ahead =
-        "select count(*) from raw_events where kind = 'idle_heartbeat' and event_time > received_at
-        and event_time > (select max(event_time) from raw_events where kind = 'event')";
-    assert_eq!(database.number(ahead).await, 0);
-    assert_eq!(service.rows("q").await, Vec::<Value>::new(), "the window ends in five hours");
+    tokio::time::sleep(std::time::Duration::from_millis(1_000)).await;
+    let heartbeats = "select count(*) from raw_events where kind = 'idle_heartbeat'";
+    assert_eq!(database.number(heartbeats).await, 1, "one is all that it takes");
 }

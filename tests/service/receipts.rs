@@ -161,7 +161,7 @@ async fn who_closed_a_window_may_be_a_heartbeat_or_silence() {
         ),
         (
             "3-placed",
-            "late: the 10:00–11:00 window was closed at 11:10 because nothing came for 30 minutes",
+            "late: the 10:00–11:00 window was closed at 11:10 because nothing came for 31 minutes",
         ),
     ] {
         assert_eq!(reason(&service, event_id, "q").await, sentence);

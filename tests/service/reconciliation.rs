@@ -2,7 +2,7 @@
 
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use serde_json::json;
+use serde_json::{Value, json};
 
 use crate::support::{TestDatabase, TestService, a_sale};
 
@@ -71,4 +71,93 @@ async fn reports_fetched_while_clients_post_add_up_every_time() {
         (&report["unexplained"], &report["totals"]["USD"]["recount"]["orders"]),
         (&json!(0), &json!(450))
     );
+}
+
+fn of_order(id: &str, order: &str, clock: &str) -> Value {
+    let mut sale = a_sale(id, clock, "10.00");
+    sale["order_id"] = order.into();
+    sale
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_line_of_sessions_is_what_the_recount_counts_and_repeats_stand_beside_it() {
+    let database = TestDatabase::create().await;
+    let service = TestService::start(&database).await;
+    let rule = json!({
+        "window": {"kind": "session", "gap": "30 minutes"}, "watermark_delay": "0 seconds",
+        "output_mode": "append", "deduplicate": {"keys": ["order_id"]}, "trigger": {"kind": "manual"},
+    });
+    service.put("/v1/queries/q", rule).await;
+    let posts = [
+        of_order("a", "1", "09:00:00"),
+        of_order("b", "2", "09:50:00"),
+        of_order("c", "1", "09:25:00"),
+        of_order("d", "1", "08:40:00"),
+    ];
+    service.post_events(&posts).await;
+    service.run("q").await;
+    service.post_events(&[of_order("e", "3", "12:00:00")]).await;
+    service.run("q").await;
+    let lines = async |range: &str| -> Vec<(String, String, Value)> {
+        let report = service.get(&format!("/v1/queries/q/reconciliation{range}")).await.body;
+        assert_eq!(report["unexplained"], 0, "{report}");
+        let line = |line: &Value| {
+            let clock = |bound: &str| line[bound].as_str().unwrap()[11..16].to_owned();
+            let orders = |part: &str| line[part]["orders"].clone();
+            let part =
+                json!([orders("stream"), orders("recount"), orders("duplicates"), line["status"]]);
+            (clock("start"), clock("end"), part)
+        };
+        report["windows"].as_array().unwrap().iter().map(line).collect()
+    };
+    let line = |start: &str, end: &str, part: Value| (start.to_owned(), end.to_owned(), part);
+    let all = [
+        // Neither side counts it, and no session holds it.
+        line("08:40", "09:10", json!([null, null, 1, "match"])),
+        line("09:00", "09:30", json!([1, 1, 1, "match"])),
+        line("09:50", "10:20", json!([1, 1, 0, "match"])),
+        line("12:00", "12:30", json!([null, 1, 0, "open"])),
+    ];
+    assert_eq!(lines("").await, all);
+    assert_eq!(lines("?from=2026-10-01T09:00:00Z&to=2026-10-01T12:00:00Z").await, all[1..3]);
+    // An order that comes again when its key is forgotten counts twice in the stream, and is said to.
+    service.post_events(&[of_order("f", "1", "12:10:00")]).await;
+    service.run("q").await;
+    let report = lines("?from=2026-10-01T12:00:00Z").await;
+    assert_eq!(report.last().unwrap().2, json!([null, 1, 0, "open"]));
+    service.post_events(&[of_order("g", "4", "15:00:00")]).await;
+    service.run("q").await;
+    let report = lines("?from=2026-10-01T12:00:00Z&to=2026-10-01T13:00:00Z").await;
+    assert_eq!(report, [line("12:00", "12:40", json!([2, 1, 0, "repeats"]))]);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_report_by_status_keeps_its_own_status_apart() {
+    let database = TestDatabase::create().await;
+    let service = TestService::start(&database).await;
+    let rule = json!({
+        "window": {"kind": "tumbling", "size": "1 hour"}, "watermark_delay": "0 seconds",
+        "output_mode": "update", "group_by": ["status"], "trigger": {"kind": "manual"},
+    });
+    service.put("/v1/queries/q", rule).await;
+    service.post_events(&[a_sale("1", "09:00:00", "1.00")]).await;
+    service.run("q").await;
+    let line = service.get("/v1/queries/q/reconciliation").await.body["windows"][0].clone();
+    assert_eq!((&line["event_status"], &line["status"]), (&json!("placed"), &json!("match")));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_came_late_for_a_session_stands_beside_its_row() {
+    let database = TestDatabase::create().await;
+    let service = TestService::start(&database).await;
+    let rule = json!({
+        "window": {"kind": "session", "gap": "30 minutes"}, "watermark_delay": "0 seconds",
+        "output_mode": "append", "trigger": {"kind": "manual"},
+    });
+    service.put("/v1/queries/q", rule).await;
+    for clock in ["09:00:00", "12:00:00", "09:10:00", "09:12:00"] {
+        service.post_events(&[a_sale(clock, clock, "10.00")]).await;
+        service.run("q").await;
+    }
+    assert_eq!(service.rows("q").await[0]["late_since"], json!({"orders": 2, "revenue": "20.00"}));
 }
