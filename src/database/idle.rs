@@ -74,6 +74,10 @@ impl Database {
     }
 }
 
+/// The database's clock, the end of the log, and when the last record that a source sent was received
+/// and what time it speaks of.
+type LastRecord = (DateTime<Utc>, i64, DateTime<Utc>, DateTime<Utc>);
+
 /// Whether a heartbeat would close a window now.
 enum Judged {
     Closes { quiet: Span, event_time: EventTime },
@@ -85,7 +89,7 @@ async fn judge(
     query: &StoredQuery,
     IdleClosing { timeout, closes_at }: IdleClosing,
 ) -> Result<Judged, DatabaseError> {
-    let found: Option<(DateTime<Utc>, i64, DateTime<Utc>, DateTime<Utc>)> = sqlx::query_as(
+    let found: Option<LastRecord> = sqlx::query_as(
         "select clock_timestamp(), (select seq from raw_events order by seq desc limit 1),
              last.received_at, last.event_time
          from (select received_at, event_time from raw_events where kind <> 'idle_heartbeat'

@@ -94,7 +94,7 @@ fn a_late_event_is_told_what_closed_its_window() {
         ),
         (
             Some(ClosingRecord::Idle { quiet }),
-            "late: the 09:00–10:00 window was closed at 10:30 because nothing came for 30 minutes",
+            "late: the 09:00–10:00 window was closed at 10:30 because nothing came for 31 minutes",
         ),
         (None, "late: the 09:00–10:00 window was closed at 10:30"),
     ] {
