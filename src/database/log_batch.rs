@@ -49,6 +49,15 @@ impl Database {
 }
 
 fn statement(rules: &Rules, position: Seq, records_max: u32) -> String {
+    let columns = columns(rules);
+    format!(
+        "copy (select {columns} from raw_events where seq > {position} order by seq limit {records_max}) \
+         to stdout (format binary)"
+    )
+}
+
+/// What a [`Builder`] reads of each record, in its order.
+pub(super) fn columns(rules: &Rules) -> String {
     let mut columns = "seq, event_time, amount, quiet_ms".to_owned();
     for field in &rules.deduplicate {
         columns.push_str(", ");
@@ -59,10 +68,7 @@ fn statement(rules: &Rules, position: Seq, records_max: u32) -> String {
         columns.push_str(", ");
         columns.push_str(&field_expression(field));
     }
-    format!(
-        "copy (select {columns} from raw_events where seq > {position} order by seq limit {records_max}) \
-         to stdout (format binary)"
-    )
+    columns
 }
 
 /// A field's value in SQL.
@@ -92,15 +98,15 @@ pub(super) fn key_expression(field: &KeyField) -> String {
 }
 
 /// Builds a batch from tuples.
-struct Builder {
-    batch: Batch,
+pub(super) struct Builder {
+    pub(super) batch: Batch,
     profiles: HashMap<Vec<u8>, ProfileId>,
     key_fields: usize,
     fields: usize,
 }
 
 impl Builder {
-    fn of(rules: &Rules) -> Self {
+    pub(super) fn of(rules: &Rules) -> Self {
         Self {
             batch: Batch::default(),
             profiles: HashMap::new(),
@@ -109,7 +115,7 @@ impl Builder {
         }
     }
 
-    fn add(&mut self, mut tuple: Tuple<'_>) -> Result<(), DatabaseError> {
+    pub(super) fn add(&mut self, mut tuple: Tuple<'_>) -> Result<(), DatabaseError> {
         let seq = Seq::new(tuple.integer("seq")?.ok_or_else(|| unreadable("seq", "it is null"))?);
         let event_time = tuple.time("event_time")?;
         let amount = tuple.amount("amount")?;

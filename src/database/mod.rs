@@ -2,7 +2,7 @@
 //!
 //! Functions that take a connection compose into the transaction of their caller; methods of
 //! [`Database`] are whole steps. No transaction ever leaves this folder, but for the prepared
-//! commit of a micro-batch, whose owner is a long-lived task.
+//! commit of a micro-batch and the log of a replay, whose owners are tasks that nobody cuts off.
 //!
 //! Invariants:
 //! * `seq` order is commit order ([`append`](Database::append)).
@@ -38,6 +38,7 @@ mod receipt_facts;
 mod receipts;
 mod recount;
 mod recount_sql;
+mod replay_log;
 mod values;
 mod windows;
 
@@ -54,4 +55,5 @@ pub use queries::{QueryPut, QueryVersion, StoredQuery};
 pub use query_status::QueryFigures;
 pub use receipts::{Closing, ClosingRecord, LateRule, QueryReceipt, Receipt, ReceiptOutcome};
 pub use recount::{ReconciliationSnapshot, Recount, RecountRange};
+pub use replay_log::{ReplayBatch, ReplayCuts, ReplayLog};
 pub use windows::{WindowRow, WindowSelection};

@@ -11,8 +11,10 @@ mod duplicate_key;
 mod event;
 mod fault;
 mod ids;
+mod lag;
 mod money;
 mod object;
+mod percent;
 mod query;
 mod query_spec;
 mod query_text;
@@ -32,8 +34,10 @@ pub use ids::{
     BatchId, CustomerId, EventId, InvalidText, Note, OrderId, QueryName, Seq, Source, Status,
     StoreId, TillId,
 };
+pub use lag::Lag;
 pub use money::{Amount, Currency, InvalidAmount, InvalidCurrency, Money, Revenue};
 pub use object::Object;
+pub use percent::{InvalidPercent, Percent};
 pub use query::{Filter, OutputMode, QuerySpec, Start, Trigger};
 pub use query_text::{DeduplicateText, QuerySpecText, TriggerText, WindowText};
 pub use span::{InvalidSpan, Span};

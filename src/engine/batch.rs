@@ -18,6 +18,13 @@ pub struct Profile {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct ProfileId(pub(super) u32);
 
+impl ProfileId {
+    /// Its place among the batch's profiles.
+    pub fn index(self) -> usize {
+        usize::try_from(self.0).unwrap_or(usize::MAX)
+    }
+}
+
 /// One record of the raw log.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Record {

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use crate::domain::{Currency, GroupKey};
 
-use super::batch::{Profile, ProfileId};
+use super::batch::ProfileId;
 use super::{Batch, Rules};
 
 /// A currency and the group-by values.
@@ -24,7 +24,7 @@ impl Groups {
         let mut groups = Self::default();
         let mut numbers: BTreeMap<Group, u32> = BTreeMap::new();
         for profile in batch.profiles() {
-            let number = passes(rules, profile).then(|| {
+            let number = rules.passes(profile).then(|| {
                 let keys = profile.values.iter().take(rules.group_by.len()).cloned().collect();
                 let group = (profile.currency, GroupKey(keys));
                 *numbers.entry(group).or_insert_with_key(|group| {
@@ -47,13 +47,4 @@ impl Groups {
     pub(super) fn get(&self, number: u32) -> Option<&Group> {
         self.all.get(usize::try_from(number).ok()?)
     }
-}
-
-/// Whether the values that stand after the group-by values are among those that the filter lets
-/// through.
-fn passes(rules: &Rules, profile: &Profile) -> bool {
-    let values = profile.values.iter().skip(rules.group_by.len());
-    rules.filter.0.values().zip(values).all(|(allowed, value)| {
-        value.as_ref().is_some_and(|value| allowed.iter().any(|one| one == value))
-    })
 }

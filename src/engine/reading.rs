@@ -69,7 +69,7 @@ impl Reading {
         match &record.content {
             Content::Heartbeat => self.heartbeat = self.heartbeat.max(Some(time)),
             Content::IdleHeartbeat { quiet } => {
-                if rules.idle_timeout.is_some_and(|timeout| timeout <= *quiet) {
+                if rules.heeds_silence(*quiet) {
                     self.idle_heartbeat = self.idle_heartbeat.max(Some(time));
                 }
             }

@@ -1,5 +1,6 @@
 //! The part of a query's rule that decides what is counted.
 
+use super::batch::Profile;
 use crate::domain::{EventField, Filter, KeyField, OutputMode, QuerySpec, Span, WindowSpec};
 
 /// What the engine needs to know of a query; trigger and batch size are the pipeline's.
@@ -29,6 +30,20 @@ impl Rules {
     /// those to filter by.
     pub fn fields(&self) -> impl Iterator<Item = &EventField> {
         self.group_by.iter().chain(self.filter.0.keys())
+    }
+
+    /// Whether events of this profile pass the filter: the values that stand after those to group by
+    /// are among those that it lets through.
+    pub fn passes(&self, profile: &Profile) -> bool {
+        let values = profile.values.iter().skip(self.group_by.len());
+        self.filter.0.values().zip(values).all(|(allowed, value)| {
+            value.as_ref().is_some_and(|value| allowed.iter().any(|one| one == value))
+        })
+    }
+
+    /// Whether an idle heartbeat after so long a silence moves this query's watermark.
+    pub fn heeds_silence(&self, quiet: Span) -> bool {
+        self.idle_timeout.is_some_and(|timeout| timeout <= quiet)
     }
 }
 

@@ -1,6 +1,7 @@
 //! Finance: what must add up, and why it may not yet.
 //!
 //! `reconcile` holds the stream against a recount of the raw log. It uses nothing of the engine: a
-//! recount by the same code would prove nothing.
+//! recount by the same code would prove nothing. `delay_advice` replays the engine on purpose.
 
+pub mod delay_advice;
 pub mod reconcile;

@@ -3,13 +3,17 @@
 //! The server drops the future of a request when its client goes away. A transaction dropped in
 //! the middle would leave its connection in a bad state, so the future dropped is only one that
 //! waits: the work itself always runs to its end. For the same reason work past its deadline is
-//! not cut off; its statements have time limits of their own.
+//! not cut off; its statements have time limits of their own, and a handler whose work can end between
+//! two steps may ask whether its answer is still [`Awaited`].
 
 use std::any::Any;
+use std::convert::Infallible;
 
-use axum::extract::{Request, State};
+use axum::extract::{FromRequestParts, Request, State};
+use axum::http::request::Parts;
 use axum::middleware::Next;
 use axum::response::{IntoResponse as _, Response};
+use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 use tracing::{Instrument as _, error, warn};
 
@@ -26,13 +30,36 @@ pub(super) struct Detached {
     pub(super) request_timeout: Span,
 }
 
+/// Whether anybody still waits for the answer of a request.
+#[derive(Debug, Clone, Default)]
+pub(super) struct Awaited(CancellationToken);
+
+impl Awaited {
+    /// Not once the client is gone or the deadline is past.
+    pub(super) fn is_awaited(&self) -> bool {
+        !self.0.is_cancelled()
+    }
+}
+
+impl<S: Send + Sync> FromRequestParts<S> for Awaited {
+    type Rejection = Infallible;
+
+    async fn from_request_parts(parts: &mut Parts, _: &S) -> Result<Self, Infallible> {
+        Ok(parts.extensions.get().cloned().unwrap_or_default())
+    }
+}
+
 /// Runs the rest of the way in its own task. A panic there is an internal error; a missed deadline
 /// says when to come again.
 pub(super) async fn detach(
     State(Detached { work, request_timeout }): State<Detached>,
-    request: Request,
+    mut request: Request,
     next: Next,
 ) -> Response {
+    let awaited = Awaited::default();
+    // Dropped with this future, whoever drops it.
+    let _waiting = awaited.0.clone().drop_guard();
+    request.extensions_mut().insert(awaited);
     let task = work.spawn(async move { next.run(request).await }.in_current_span());
     match tokio::time::timeout(request_timeout.to_duration(), task).await {
         Ok(Ok(response)) => response,

@@ -6,7 +6,9 @@ use chrono::{DateTime, SecondsFormat, Utc};
 use serde::{Serialize, Serializer};
 use utoipa::ToSchema;
 
-use crate::domain::{Amount, Currency, EventField, GroupKey, Money, Revenue, Totals, Window};
+use crate::domain::{
+    Amount, Currency, EventField, GroupKey, Lag, Money, Revenue, Span, Totals, Window,
+};
 
 /// A count of orders and their money.
 #[derive(Debug, Serialize, ToSchema)]
@@ -35,6 +37,30 @@ pub(super) fn amount_text(amount: Amount, currency: Currency) -> String {
 /// A moment of the database's clock: RFC 3339 in UTC with microseconds.
 pub(super) fn moment_text(moment: DateTime<Utc>) -> String {
     moment.to_rfc3339_opts(SecondsFormat::Micros, true)
+}
+
+/// A length of time, for people and for programs.
+#[derive(Debug, Serialize, ToSchema)]
+#[schema(as = Duration)]
+pub(super) struct DurationBody {
+    /// In the largest unit that divides it; after a `-` when it is less than nothing.
+    #[schema(example = "5 minutes")]
+    duration: String,
+    /// In whole milliseconds.
+    #[schema(example = 300_000)]
+    ms: i64,
+}
+
+impl From<Lag> for DurationBody {
+    fn from(lag: Lag) -> Self {
+        Self { duration: lag.to_string(), ms: lag.as_millis() }
+    }
+}
+
+impl From<Span> for DurationBody {
+    fn from(span: Span) -> Self {
+        Lag::from_millis(span.as_millis()).into()
+    }
 }
 
 /// The bounds of a window, half-open.

@@ -15,6 +15,8 @@
 mod access_log;
 mod body;
 mod decompression;
+mod delay_advice;
+mod delay_advice_body;
 mod detach;
 mod dropped_events;
 mod event_answer;
@@ -23,6 +25,7 @@ mod event_examples;
 mod events;
 mod examples;
 mod figures;
+mod finance_examples;
 mod heartbeats;
 mod json;
 mod local;

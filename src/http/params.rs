@@ -82,6 +82,20 @@ impl Params {
     /// A parameter read as `T`.
     pub(super) fn parse<T: FromStr<Err: Display>>(&mut self, name: &str) -> Option<T> {
         let text = self.text(name)?;
+        self.parse_text(name, &text)
+    }
+
+    /// A parameter read as `T`; `default` is read where it is left out.
+    pub(super) fn parse_or<T: FromStr<Err: Display>>(
+        &mut self,
+        name: &str,
+        default: &str,
+    ) -> Option<T> {
+        let text = self.text(name).unwrap_or_else(|| default.to_owned());
+        self.parse_text(name, &text)
+    }
+
+    fn parse_text<T: FromStr<Err: Display>>(&mut self, name: &str, text: &str) -> Option<T> {
         match text.parse() {
             Ok(value) => Some(value),
             Err(error) => {

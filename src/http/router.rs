@@ -14,7 +14,7 @@ use super::problem::Problem;
 use super::problem_kind::ProblemKind;
 use super::request_id::request_id;
 use super::{
-    App, dropped_events, events, heartbeats, progress, quarantine, queries, receipts,
+    App, delay_advice, dropped_events, events, heartbeats, progress, quarantine, queries, receipts,
     reconciliation, service, windows,
 };
 
@@ -62,6 +62,7 @@ fn addresses() -> OpenApiRouter<App> {
         .routes(routes!(dropped_events::list_dropped_events))
         .routes(routes!(reconciliation::query_reconciliation))
         .routes(routes!(reconciliation::hourly_reconciliation))
+        .routes(routes!(delay_advice::delay_advice))
         .routes(routes!(service::livez))
         .routes(routes!(service::readyz))
         .routes(routes!(service::version))

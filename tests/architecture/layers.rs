@@ -76,7 +76,7 @@ pub(crate) const LAYERS: &[Layer] = &[
     layer(
         "finance/delay_advice",
         &["domain", "database", "engine"],
-        &["chrono", "serde", "thiserror"],
+        &["chrono", "serde", "thiserror", "tokio"],
     ),
     layer(
         "http",

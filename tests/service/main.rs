@@ -17,6 +17,7 @@ mod bench;
 mod body_memory;
 mod busy;
 mod crash;
+mod delay_advice;
 mod demo;
 mod disconnect;
 mod formats;
