@@ -25,6 +25,7 @@ mod dropped_events;
 mod duplicates;
 mod error;
 mod idle;
+mod lateness;
 mod log_batch;
 mod partitions;
 mod poison;
@@ -47,6 +48,10 @@ pub use connect::{Database, PoolSizes};
 pub use dropped_events::{DroppedEvent, DroppedSelection};
 pub use error::DatabaseError;
 pub use idle::Silence;
+pub use lateness::{
+    Delays, LATENESS_BUCKETS_MS, Lateness, LatenessBy, LatenessSource, NewestOfSource,
+    SourceLateness,
+};
 pub use partitions::LogRoom;
 pub use progress::{BatchDurations, CommittedProgress, ProgressCursor, ProgressEntry};
 pub use quarantine::{QuarantineCursor, Quarantined, Resolution};
