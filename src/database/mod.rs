@@ -26,6 +26,7 @@ mod duplicates;
 mod error;
 mod event_ids;
 mod idle;
+mod lateness;
 mod log_batch;
 mod partitions;
 mod poison;
@@ -48,6 +49,10 @@ pub use connect::{Database, PoolSizes};
 pub use dropped_events::{DroppedEvent, DroppedSelection};
 pub use error::DatabaseError;
 pub use idle::{IdleClosing, Silence};
+pub use lateness::{
+    Delays, LATENESS_BUCKETS_MS, Lateness, LatenessBy, LatenessSource, NewestOfSource,
+    SourceLateness,
+};
 pub use partitions::LogRoom;
 pub use progress::{BatchDurations, CommittedProgress, ProgressCursor, ProgressEntry};
 pub use quarantine::{QuarantineCursor, Quarantined, Resolution};

@@ -34,3 +34,53 @@ pub(super) fn delay_advice() -> Value {
         }],
     })
 }
+
+fn distribution(longest: &Value) -> Value {
+    let bounds = [
+        ("0 seconds", 0),
+        ("1 second", 1_000),
+        ("10 seconds", 10_000),
+        ("1 minute", 60_000),
+        ("5 minutes", 300_000),
+        ("15 minutes", 900_000),
+        ("1 hour", 3_600_000),
+        ("6 hours", 21_600_000),
+        ("1 day", 86_400_000),
+        ("7 days", 604_800_000),
+    ];
+    let longest_ms = longest["ms"].as_i64().unwrap_or_default();
+    let mut counts = bounds.map(|(_, ms)| i64::from(ms == 0) * 7);
+    if let Some(at) = bounds.iter().position(|(_, ms)| longest_ms <= *ms) {
+        counts[at] += 1;
+    }
+    let buckets = bounds.iter().zip(counts);
+    let mut histogram: Vec<Value> = buckets
+        .map(|((text, ms), count)| json!({ "up_to": duration(text, *ms), "count": count }))
+        .collect();
+    histogram.push(json!({ "up_to": null, "count": 0 }));
+    json!({
+        "count": 8, "p50": duration("0 seconds", 0), "p90": longest, "p99": longest,
+        "p99.9": longest, "p99.99": longest, "max": longest, "histogram": histogram,
+    })
+}
+
+/// The worked example, each event received as it happened but for the one that was late.
+pub(super) fn lateness() -> Value {
+    let both = json!({
+        "receipt_delay": distribution(&duration("170 minutes", 10_200_000)),
+        "disorder": distribution(&duration("100 minutes", 6_000_000)),
+        "released_from_quarantine": 0,
+    });
+    let mut source = json!({ "store_id": "S1", "till_id": null });
+    if let (Some(source), Value::Object(both)) = (source.as_object_mut(), both.clone()) {
+        source.extend(both);
+    }
+    json!({
+        "query": "hourly_sales", "by": "store_id", "total": both, "sources": [source],
+        "sources_count": 1,
+        "newest": [{
+            "heartbeats_of": null, "store_id": "S1", "till_id": null,
+            "event_time": "2026-10-01T12:40:00Z", "received_at": "2026-10-01T12:40:01.920417Z",
+        }],
+    })
+}

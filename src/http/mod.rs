@@ -28,6 +28,8 @@ mod figures;
 mod finance_examples;
 mod heartbeats;
 mod json;
+mod lateness;
+mod lateness_body;
 mod local;
 mod media_type;
 mod paging;

@@ -153,7 +153,8 @@ impl Params {
         Page { limit, after }
     }
 
-    fn limit(&mut self) -> u32 {
+    /// `limit`.
+    pub(super) fn limit(&mut self) -> u32 {
         let Some(text) = self.text("limit") else { return LIMIT_DEFAULT.min(self.limit_max) };
         // Rust reads `+5` too.
         let digits = Some(&text).filter(|text| text.bytes().all(|byte| byte.is_ascii_digit()));

@@ -14,8 +14,8 @@ use super::problem::Problem;
 use super::problem_kind::ProblemKind;
 use super::request_id::request_id;
 use super::{
-    App, delay_advice, dropped_events, events, heartbeats, progress, quarantine, queries, receipts,
-    reconciliation, service, windows,
+    App, delay_advice, dropped_events, events, heartbeats, lateness, progress, quarantine, queries,
+    receipts, reconciliation, service, windows,
 };
 
 /// What the API says of itself.
@@ -62,6 +62,7 @@ fn addresses() -> OpenApiRouter<App> {
         .routes(routes!(dropped_events::list_dropped_events))
         .routes(routes!(reconciliation::query_reconciliation))
         .routes(routes!(reconciliation::hourly_reconciliation))
+        .routes(routes!(lateness::lateness))
         .routes(routes!(delay_advice::delay_advice))
         .routes(routes!(service::livez))
         .routes(routes!(service::readyz))

@@ -24,6 +24,7 @@ mod formats;
 mod heartbeats;
 mod idle_closing;
 mod import;
+mod lateness;
 mod outage;
 mod poison;
 mod posting;
