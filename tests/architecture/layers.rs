@@ -56,7 +56,7 @@ pub(crate) const LAYERS: &[Layer] = &[
     layer(
         "domain",
         &[],
-        &["chrono", "iso_currency", "rust_decimal", "serde", "serde_json", "thiserror"],
+        &["chrono", "iso_currency", "jiff", "rust_decimal", "serde", "serde_json", "thiserror"],
     ),
     layer("engine", &["domain"], &["thiserror"]),
     layer("intake", &["domain"], &["base64", "chrono", "serde", "serde_json", "sha2", "thiserror"]),
