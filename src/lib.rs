@@ -21,6 +21,7 @@
 //! | [`http`] | routes, statuses, problems | SQL, rules |
 //! | [`import`] | files → the raw log, by the checks of [`intake`] | HTTP, SQL, rules of its own |
 //! | [`mod@bench`] | made-up events → a running service, measured | rules, SQL, another machine |
+//! | [`table`] | rows as CSV, in one dialect | what the rows mean |
 //! | [`embedded`] | the private Postgres | SQL, async |
 //!
 //! `tests/architecture.rs` keeps this table true.
@@ -40,4 +41,5 @@ pub mod http;
 pub mod import;
 pub mod intake;
 pub mod pipeline;
+pub mod table;
 pub mod telemetry;

@@ -38,6 +38,7 @@ mod receipts;
 mod recount;
 mod recount_sql;
 mod values;
+mod window_bounds;
 mod windows;
 
 pub use append::{AppendRequest, Appended, FutureGuard, Release};

@@ -225,7 +225,7 @@ impl Calendar {
             let is_same = self.local_hour(before) == self.local_hour(change);
             start = if is_same { self.hour_by_offset(before).0 } else { change };
         }
-        if let Some(change) = self.zone.next_change(time).filter(|change| *change < end) {
+        if let Some(change) = self.zone.next_change(time).filter(|change| *change <= end) {
             let (hour_start, hour_end) = self.hour_by_offset(change);
             let is_same = self.local_hour(just_before(change)) == self.local_hour(change);
             end = if is_same && hour_start != change { hour_end } else { change };

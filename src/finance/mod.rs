@@ -1,6 +1,9 @@
 //! Finance: what must add up, and why it may not yet.
 //!
 //! `reconcile` holds the stream against a recount of the raw log. It uses nothing of the engine: a
-//! recount by the same code would prove nothing.
+//! recount by the same code would prove nothing. `local_days` folds windows into the days that a shop
+//! closes its books by, `local_fit` says which windows fold exactly.
 
+pub mod local_days;
+pub mod local_fit;
 pub mod reconcile;

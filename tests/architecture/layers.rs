@@ -30,6 +30,7 @@ pub(crate) const ALL: &[&str] = &[
     "config",
     "clock",
     "telemetry",
+    "table",
     "app",
     "demo",
     "commands",
@@ -80,8 +81,9 @@ pub(crate) const LAYERS: &[Layer] = &[
     ),
     layer(
         "http",
-        &["domain", "intake", "database", "pipeline", "finance", "clock"],
+        &["domain", "intake", "database", "pipeline", "finance", "clock", "table"],
         &[
+            "futures_util",
             "axum",
             "base64",
             "chrono",
@@ -134,6 +136,7 @@ pub(crate) const LAYERS: &[Layer] = &[
             "uuid",
         ],
     ),
+    layer("table", &[], &["csv"]),
     layer("embedded", &[], &["rustix", "thiserror", "tracing"]),
     layer("config", &["domain", "embedded", "telemetry"], &["clap", "thiserror"]),
     layer("clock", &["domain"], &["chrono", "tokio"]),
