@@ -16,7 +16,7 @@ pub(super) fn dropped_columns() -> Columns<DroppedEventBody> {
         .and("order_id", |row| Cell::text(Some(&row.event.order_id)))
         .and("status", |row| Cell::text(Some(&row.event.status)))
         .and("amount", |row| Cell::exact(&row.event.amount))
-        .and("currency", |row| Cell::exact(&row.event.currency))
+        .and("currency", |row| Cell::exact(row.event.currency))
         .and("event_time", |row| Cell::exact(&row.event.event_time))
         .and("customer_id", |row| Cell::text(row.event.customer_id.as_deref()))
         .and("store_id", |row| Cell::text(row.event.store_id.as_deref()))

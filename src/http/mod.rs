@@ -48,6 +48,7 @@ mod receipts;
 mod reconciliation;
 mod reconciliation_body;
 mod reconciliation_table;
+mod report_text;
 mod request_id;
 mod router;
 mod row_examples;
@@ -72,6 +73,7 @@ use tokio_util::task::TaskTracker;
 
 pub use local::LocalClient;
 pub use readiness::{Phase, Readiness};
+pub use report_text::{Depth, ReportText};
 pub use router::{openapi, openapi_json, router};
 pub use serve::serve;
 pub use settings::HttpSettings;

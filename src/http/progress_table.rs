@@ -33,12 +33,17 @@ pub(super) fn progress_columns() -> Columns<ProgressBody> {
         .and("state_removed", |row| Cell::exact(row.state.removed))
         .and("position_from", |row| Cell::exact(row.position.from))
         .and("position_to", |row| Cell::exact(row.position.to))
-        .and("duration_ms_read", |row| Cell::exact(row.duration_ms.read))
-        .and("duration_ms_compute", |row| Cell::exact(row.duration_ms.compute))
-        .and("duration_ms_commit", |row| Cell::exact(row.duration_ms.commit))
-        .and("duration_ms_total", |row| Cell::exact(row.duration_ms.total))
-        .and("events_per_second", |row| Cell::exact_or_nothing(row.events_per_second))
+        .and("duration_ms_read", |row| decimal(row.duration_ms.read))
+        .and("duration_ms_compute", |row| decimal(row.duration_ms.compute))
+        .and("duration_ms_commit", |row| decimal(row.duration_ms.commit))
+        .and("duration_ms_total", |row| decimal(row.duration_ms.total))
+        .and("events_per_second", |row| row.events_per_second.map_or(Cell::Nothing, decimal))
         .and("closed_by", |row| Cell::exact_or_nothing(row.closed_by))
+}
+
+/// A number with its point, as JSON has it.
+fn decimal(number: f64) -> Cell {
+    Cell::exact(format_args!("{number:?}"))
 }
 
 /// Reads progress entries page by page.

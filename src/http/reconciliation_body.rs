@@ -125,6 +125,11 @@ struct TotalsBody {
 }
 
 impl ReconciliationBody {
+    /// How many windows have a difference that is not fully itemised.
+    pub(super) fn unexplained(&self) -> usize {
+        self.unexplained
+    }
+
     /// The report on a snapshot.
     pub(super) fn of(snapshot: &ReconciliationSnapshot, report: &Reconciliation) -> Self {
         let query = &snapshot.query;

@@ -8,12 +8,11 @@ use crate::database::DatabaseError;
 use crate::domain::EventField;
 use crate::table::{Cell, Columns};
 
+/// Which figures of a line.
+type FiguresOf = fn(&LineBody) -> Option<&Figures>;
+
 /// Two columns for a count and its money.
-fn and_figures(
-    columns: Columns<LineBody>,
-    name: &str,
-    figures: fn(&LineBody) -> Option<&Figures>,
-) -> Columns<LineBody> {
+fn and_figures(columns: Columns<LineBody>, name: &str, figures: FiguresOf) -> Columns<LineBody> {
     columns
         .and(format!("{name}_orders"), move |line| {
             Cell::exact_or_nothing(figures(line).map(|figures| figures.orders))
@@ -48,7 +47,7 @@ pub(super) fn reconciliation_columns(fields: &[EventField]) -> Columns<LineBody>
             Cell::Text(serde_json::to_string(&line.late.event_ids).unwrap_or_default())
         },
     );
-    let parts: [(&str, fn(&LineBody) -> Option<&Figures>); 6] = [
+    let parts: [(&str, FiguresOf); 6] = [
         ("open", |line| Some(&line.parts.open)),
         ("waiting", |line| Some(&line.parts.waiting)),
         ("repeats", |line| Some(&line.parts.repeats)),

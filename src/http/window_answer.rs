@@ -38,10 +38,11 @@ pub(super) async fn answer(
     headers: &HeaderMap,
     names_hours: bool,
 ) -> Result<Response, Problem> {
+    let has_limit = params.has("limit");
+    let selected = Selected::read(&mut params, query);
     let calendar = calendar(&mut params);
     let format = Format::of(&mut params, headers)?;
-    let is_page = format == Format::Json || params.has("limit");
-    let selected = Selected::read(&mut params, query);
+    let is_page = format == Format::Json || has_limit;
     let link = params.finish()?;
     let asked = Asked { app, query, format, is_page, names_hours, selected, link };
     match calendar {

@@ -34,6 +34,7 @@ mod reading;
 mod receipts;
 mod reconciliation;
 mod replicas;
+mod reports;
 mod row_formats;
 mod starting;
 mod store_faults;

@@ -182,11 +182,21 @@ fn memory_bytes(service: &TestService, which: &str) -> usize {
     line.split_whitespace().nth(1).unwrap().parse::<usize>().unwrap() * 1024
 }
 
-/// A year with `TILLMARK_TEST_YEAR` set, else a month.
 #[cfg(target_os = "linux")]
 #[tokio::test(flavor = "multi_thread")]
-async fn a_year_of_fifty_stores_costs_the_memory_of_a_page() {
-    let hours = if std::env::var_os("TILLMARK_TEST_YEAR").is_some() { 8_760 } else { 730 };
+async fn a_month_of_fifty_stores_costs_the_memory_of_a_page() {
+    costs_the_memory_of_a_page(730).await;
+}
+
+#[cfg(target_os = "linux")]
+#[tokio::test(flavor = "multi_thread")]
+#[ignore = "takes a minute; run it with `cargo test --test service -- --ignored a_year_of_fifty_stores`"]
+async fn a_year_of_fifty_stores_costs_no_more() {
+    costs_the_memory_of_a_page(8_760).await;
+}
+
+#[cfg(target_os = "linux")]
+async fn costs_the_memory_of_a_page(hours: u32) {
     let database = TestDatabase::create().await;
     let service = TestService::start(&database).await;
     let rule = json!({
