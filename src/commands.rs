@@ -5,7 +5,9 @@ use std::error::Error;
 use crate::app::{self, StartError};
 use crate::bench::{self, BenchError};
 use crate::config::{BenchCommand, Command};
+use crate::http::Depth;
 use crate::import::{self, ImportError};
+use crate::report::{self, ReportError};
 use crate::{demo, http};
 
 /// Why a command did not do its work.
@@ -26,6 +28,8 @@ pub fn run(command: Command) -> Result<u8, Failure> {
         Command::Serve(settings) => app::serve(&settings)?,
         Command::Demo(settings) => demo::play(&settings)?,
         Command::Import(settings) => return Ok(import::run(&settings)?.exit_code()),
+        Command::Recount(settings) => return Ok(report::run(&settings, Depth::Recount)?),
+        Command::Reconcile(settings) => return Ok(report::run(&settings, Depth::Reconciliation)?),
         Command::Bench(BenchCommand::Ingest(settings)) => {
             return Ok(bench::ingest(&settings)?.exit_code());
         }
@@ -42,6 +46,12 @@ impl From<StartError> for Failure {
 
 impl From<ImportError> for Failure {
     fn from(error: ImportError) -> Self {
+        Self { exit_code: error.exit_code(), text: in_one_line(&error) }
+    }
+}
+
+impl From<ReportError> for Failure {
+    fn from(error: ReportError) -> Self {
         Self { exit_code: error.exit_code(), text: in_one_line(&error) }
     }
 }

@@ -4,6 +4,7 @@
 
 mod bench;
 mod import;
+mod report;
 
 use std::ffi::OsString;
 use std::net::SocketAddr;
@@ -21,6 +22,7 @@ pub use bench::{
     Share, UnknownBenchFormat,
 };
 pub use import::{ImportSettings, RowFormat, UnknownRowFormat};
+pub use report::{ReportFormat, ReportSettings, UnknownReportFormat};
 
 /// Final sales hours and a reconciliation that adds up: one binary, one Postgres.
 #[derive(Debug, Parser)]
@@ -39,6 +41,11 @@ pub enum Command {
     Serve(Box<ServeSettings>),
     /// Imports files of events; running it again is safe.
     Import(Box<ImportSettings>),
+    /// Recounts the raw log beside what a query wrote; 1 when something does not add up.
+    Recount(Box<ReportSettings>),
+    /// Itemises every difference between the raw log and what a query wrote; 1 when something does not
+    /// add up.
+    Reconcile(Box<ReportSettings>),
     /// Measures a running service.
     #[command(subcommand)]
     Bench(BenchCommand),

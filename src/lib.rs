@@ -21,6 +21,8 @@
 //! | [`http`] | routes, statuses, problems | SQL, rules |
 //! | [`import`] | files → the raw log, by the checks of [`intake`] | HTTP, SQL, rules of its own |
 //! | [`mod@bench`] | made-up events → a running service, measured | rules, SQL, another machine |
+//! | [`report`] | the reports on the command line | HTTP, SQL, rules of its own |
+//! | [`table`] | rows as CSV, in one dialect | what the rows mean |
 //! | [`embedded`] | the private Postgres | SQL, async |
 //!
 //! `tests/architecture.rs` keeps this table true.
@@ -40,4 +42,6 @@ pub mod http;
 pub mod import;
 pub mod intake;
 pub mod pipeline;
+pub mod report;
+pub mod table;
 pub mod telemetry;

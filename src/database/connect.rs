@@ -76,6 +76,12 @@ impl Database {
         Ok(database)
     }
 
+    /// The same without a limit on the time of a read: for a report that somebody waits for.
+    #[must_use]
+    pub fn with_long_reads(self) -> Self {
+        Self { reads: self.engine.clone(), ..self }
+    }
+
     async fn wait_for_server(&self, wait_max: Span) -> Result<(), DatabaseError> {
         let answered = async {
             loop {

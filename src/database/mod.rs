@@ -41,6 +41,7 @@ mod recount;
 mod recount_sql;
 mod replay_log;
 mod values;
+mod window_bounds;
 mod windows;
 
 pub use append::{AppendRequest, Appended, FutureGuard, Release};

@@ -5,6 +5,7 @@
 //!
 //! Absent on purpose: a clock, a database, HTTP. Event times come from the events themselves.
 
+mod calendar;
 #[cfg(feature = "defects")]
 mod defect;
 mod duplicate_key;
@@ -22,6 +23,9 @@ mod span;
 mod time;
 mod window;
 
+pub use calendar::{
+    Calendar, DayStart, Granularity, InvalidDayStart, Period, UnknownGranularity, UnknownZone, Zone,
+};
 #[cfg(feature = "defects")]
 pub use defect::Defect;
 pub use duplicate_key::{DuplicateKey, KeyField, UnknownKeyField};

@@ -11,7 +11,7 @@ use super::detach::Awaited;
 use super::json::Json;
 use super::params::{NamedQuery, Params};
 use super::problem::Problem;
-use super::problem_docs::ListOfQueryProblems;
+use super::problem_docs::QueryProblems;
 use super::problem_kind::ProblemKind;
 use super::{App, finance_examples};
 use crate::database::ReplayCuts;
@@ -55,7 +55,7 @@ pub(super) struct AdviceParams {
     responses(
         (status = 200, description = "What each delay would have done", body = DelayAdviceBody,
             example = json!(finance_examples::delay_advice())),
-        ListOfQueryProblems))]
+        QueryProblems))]
 pub(super) async fn delay_advice(
     State(app): State<App>,
     NamedQuery(name): NamedQuery,

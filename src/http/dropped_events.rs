@@ -1,17 +1,21 @@
 //! The ledger of dropped events: what a query read and did not (fully) count.
 
 use axum::extract::State;
+use axum::http::HeaderMap;
 use axum::response::Response;
 use serde::{Deserialize, Serialize};
 use utoipa::{IntoParams, ToSchema};
 
+use super::dropped_table::{DroppedPages, dropped_columns};
 use super::event_body::EventBody;
 use super::figures::{WindowBody, moment_text};
+use super::format::{Format, FormatParams, vary_by_accept};
 use super::paging::{Page, PageParams};
 use super::params::{NamedQuery, Params, Range};
 use super::problem::Problem;
-use super::problem_docs::ListOfQueryProblems;
-use super::{App, examples};
+use super::problem_docs::FormatProblems;
+use super::row_stream::{RowWriter, stream};
+use super::{App, examples, row_examples};
 use crate::database::{DroppedEvent, DroppedSelection};
 use crate::domain::Seq;
 
@@ -31,26 +35,40 @@ pub(super) struct ReasonParams {
 /// windows it missed, the watermark that judged it, and how late it was. `from` and `to` mean event
 /// times.
 #[utoipa::path(get, path = "/v1/queries/{name}/dropped-events", tag = "Reading",
-    params(NamedQuery, ReasonParams, Range, PageParams),
+    params(NamedQuery, ReasonParams, Range, FormatParams, PageParams),
     responses(
-        (status = 200, description = "A page of dropped events", body = DroppedEventsAnswer,
-            example = json!(examples::dropped_events())),
-        ListOfQueryProblems))]
+        (status = 200, description = "A page of dropped events; as CSV or NDJSON all of them", content(
+            (DroppedEventsAnswer = "application/json", example = json!(examples::dropped_events())),
+            (String = "text/csv", example = json!(row_examples::dropped_events_csv())),
+            (String = "application/x-ndjson", example = json!(row_examples::dropped_events_ndjson())))),
+        FormatProblems))]
 pub(super) async fn list_dropped_events(
     State(app): State<App>,
     NamedQuery(name): NamedQuery,
+    headers: HeaderMap,
     mut params: Params,
 ) -> Result<Response, Problem> {
     let reason = params.word("reason", &["late", "duplicate"]).map(str::to_owned);
+    let format = Format::of(&mut params, &headers)?;
+    let is_page = format == Format::Json || params.has("limit");
     let (Range { from, to }, page) = (params.range(), params.page::<SeqCursor>());
     let link = params.finish()?;
     let after = page.after.as_ref().map(|cursor| Seq::new(cursor.seq));
     let selection = DroppedSelection { reason, from, to, after };
     // Of a query deleted in between, the list is merely empty.
     let query_id = app.database.query(&name).await?.query_id;
+    let writer = RowWriter::new(format, dropped_columns());
+    if !is_page {
+        let database = app.database.clone();
+        let pages = DroppedPages { database, query_id, selection, is_done: false };
+        return stream(&app, pages, writer).await;
+    }
     let read = app.database.dropped_events(query_id, &selection, page.read_limit()).await?;
     let body = DroppedEventsAnswer::of(name.to_string(), read, &page);
-    Ok(link.answer(body.next_cursor.as_deref(), &body))
+    if format != Format::Json {
+        return Ok(link.with(body.next_cursor.as_deref(), writer.answer(&body.dropped_events)));
+    }
+    Ok(vary_by_accept(link.answer(body.next_cursor.as_deref(), &body)))
 }
 
 /// Where a page of entries ended.
@@ -84,27 +102,27 @@ impl DroppedEventsAnswer {
 /// An event that missed one or more windows.
 #[derive(Debug, Serialize, ToSchema)]
 #[schema(as = DroppedEvent)]
-struct DroppedEventBody {
+pub(super) struct DroppedEventBody {
     /// Its position in the raw log.
-    seq: i64,
+    pub(super) seq: i64,
     /// When it was received, by the database's clock.
     #[schema(format = DateTime)]
-    received_at: String,
+    pub(super) received_at: String,
     /// The event.
-    event: EventBody,
+    pub(super) event: EventBody,
     /// Why it was dropped: `late` or `duplicate`.
     #[schema(example = "late")]
-    reason: String,
+    pub(super) reason: String,
     /// The windows that it missed.
-    windows: Vec<WindowBody>,
+    pub(super) windows: Vec<WindowBody>,
     /// The watermark that judged it.
     #[schema(format = DateTime, example = "2026-10-01T10:30:00.000Z")]
-    watermark: String,
+    pub(super) watermark: String,
     /// How far it stood behind the newest event of the batches before.
     #[schema(example = "100 minutes")]
-    late_by: String,
+    pub(super) late_by: String,
     /// The batch that read it.
-    batch_id: i64,
+    pub(super) batch_id: i64,
 }
 
 impl From<DroppedEvent> for DroppedEventBody {

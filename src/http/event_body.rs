@@ -103,30 +103,30 @@ pub(super) struct CloudEventBody {
 #[schema(as = Event)]
 pub(super) struct EventBody {
     /// Made by the till, or a hash of the content.
-    event_id: String,
+    pub(super) event_id: String,
     /// The order.
-    order_id: String,
+    pub(super) order_id: String,
     /// What happened to it.
-    status: String,
+    pub(super) status: String,
     /// The money, a decimal string.
     #[schema(example = "22.00")]
-    amount: String,
+    pub(super) amount: String,
     /// ISO 4217.
     #[schema(example = "USD")]
-    currency: &'static str,
+    pub(super) currency: &'static str,
     /// When it happened, by the till's clock.
     #[schema(format = DateTime, example = "2026-10-01T09:50:00Z")]
-    event_time: String,
+    pub(super) event_time: String,
     /// Who bought.
-    customer_id: Option<String>,
+    pub(super) customer_id: Option<String>,
     /// The shop.
-    store_id: Option<String>,
+    pub(super) store_id: Option<String>,
     /// The till.
-    till_id: Option<String>,
+    pub(super) till_id: Option<String>,
     /// How many items were sold.
-    item_count: Option<i64>,
+    pub(super) item_count: Option<i64>,
     /// Anything else.
-    attributes: BTreeMap<String, String>,
+    pub(super) attributes: BTreeMap<String, String>,
 }
 
 impl From<Event> for EventBody {

@@ -137,7 +137,7 @@ pub(super) fn queries() -> Value {
     json!({ "queries": [query()], "next_cursor": null })
 }
 
-fn entry_with_data() -> Value {
+pub(super) fn entry_with_data() -> Value {
     json!({
         "query": "hourly_sales", "batch_id": 4, "timestamp": "2026-10-01T12:40:02.118204Z",
         "events_in": 3, "late_events": 1, "duplicates": 0,
@@ -177,7 +177,7 @@ fn figures(orders: i64, revenue: &str) -> Value {
     json!({ "orders": orders, "revenue": revenue })
 }
 
-fn row() -> Value {
+pub(super) fn row() -> Value {
     json!({
         "start": "2026-10-01T09:00:00Z", "end": "2026-10-01T10:00:00Z", "currency": "USD",
         "orders": 3, "revenue": "68.50", "final": true, "batch_id": 3,
@@ -189,7 +189,8 @@ fn row() -> Value {
 fn windows_with(row: &Value) -> Value {
     json!({
         "query": "hourly_sales", "watermark": "2026-10-01T11:40:00.000Z",
-        "complete_through": "2026-10-01T11:00:00Z", "rows": [row], "next_cursor": null,
+        "complete_through": "2026-10-01T11:00:00Z", "range": { "from": null, "to": null }, "rows": [row],
+        "next_cursor": null,
     })
 }
 
@@ -199,6 +200,20 @@ pub(super) fn windows() -> Value {
 
 pub(super) fn hourly_sales() -> Value {
     windows_with(&with(json!({ "hour": "2026-10-01T09:00:00Z" }), row()))
+}
+
+/// The row of the worked example in a local day.
+fn day() -> Value {
+    let bounds = json!({
+        "date": "2026-10-01", "start": "2026-09-30T23:00:00Z", "end": "2026-10-01T23:00:00Z",
+        "from": "2026-09-30T23:00:00Z", "to": "2026-10-01T23:00:00Z", "partial": false,
+    });
+    let open = json!({ "final": false, "closed_by": null });
+    with(with(row(), bounds), open)
+}
+
+pub(super) fn days() -> Value {
+    windows_with(&day())
 }
 
 pub(super) fn dropped_events() -> Value {

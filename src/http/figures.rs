@@ -75,6 +75,13 @@ pub(super) struct WindowBody {
     end: String,
 }
 
+impl WindowBody {
+    /// The bounds as an ISO 8601 interval.
+    pub(super) fn interval(&self) -> String {
+        format!("{}/{}", self.start, self.end)
+    }
+}
+
 impl From<Window> for WindowBody {
     fn from(Window { start, end }: Window) -> Self {
         Self { start: start.to_string(), end: end.to_string() }
@@ -94,6 +101,11 @@ impl GroupMembers {
     pub(super) fn of(fields: &[EventField], key: &GroupKey) -> Self {
         let names = fields.iter().map(EventField::to_string);
         Self(names.zip(key.0.iter().cloned()).collect())
+    }
+
+    /// The value of the field that is the `index`-th of the query's.
+    pub(super) fn value(&self, index: usize) -> Option<&str> {
+        self.0.get(index).and_then(|(_, value)| value.as_deref())
     }
 }
 

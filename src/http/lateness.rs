@@ -7,7 +7,7 @@ use super::json::Json;
 use super::lateness_body::LatenessBody;
 use super::params::{NamedQuery, Params, Range};
 use super::problem::Problem;
-use super::problem_docs::ListOfQueryProblems;
+use super::problem_docs::QueryProblems;
 use super::{App, finance_examples};
 use crate::database::{LatenessBy, RecountRange};
 
@@ -37,7 +37,7 @@ pub(super) struct LatenessParams {
     responses(
         (status = 200, description = "How late events came", body = LatenessBody,
             example = json!(finance_examples::lateness())),
-        ListOfQueryProblems))]
+        QueryProblems))]
 pub(super) async fn lateness(
     State(app): State<App>,
     NamedQuery(name): NamedQuery,

@@ -80,9 +80,14 @@ impl PageLink {
 
     /// The answer with this body, and the link when the body has a next page.
     pub(super) fn answer(self, next_cursor: Option<&str>, body: &impl Serialize) -> Response {
+        self.with(next_cursor, Json(body).into_response())
+    }
+
+    /// The answer, and the link when there is a next page.
+    pub(super) fn with(self, next_cursor: Option<&str>, answer: Response) -> Response {
         match next_cursor {
-            Some(cursor) => ([(header::LINK, self.next(cursor))], Json(body)).into_response(),
-            None => Json(body).into_response(),
+            Some(cursor) => ([(header::LINK, self.next(cursor))], answer).into_response(),
+            None => answer,
         }
     }
 }

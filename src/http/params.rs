@@ -17,6 +17,7 @@ use super::problem_kind::ProblemKind;
 use crate::domain::{EventId, EventTime, Fault, QueryName, RangeEnd};
 
 const LIMIT_DEFAULT: u32 = 100;
+const FOREIGN_CURSOR: &str = "is not a cursor of this list; take it from `next_cursor` as it is";
 
 /// The half-open range of a report. Both ends may be left out.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, IntoParams)]
@@ -77,6 +78,11 @@ impl Params {
     pub(super) fn text(&mut self, name: &str) -> Option<String> {
         self.known.push(name.to_owned());
         self.given.remove(name)
+    }
+
+    /// Whether a parameter is there; to be asked before it is read.
+    pub(super) fn has(&self, name: &str) -> bool {
+        self.given.contains_key(name)
     }
 
     /// A parameter read as `T`.
@@ -145,8 +151,7 @@ impl Params {
         let after = self.text("cursor").and_then(|text| {
             let after = decode_cursor(&text);
             if after.is_none() {
-                let detail = "is not a cursor of this list; take it from `next_cursor` as it is";
-                self.fault("cursor", "invalid", detail);
+                self.fault("cursor", "invalid", FOREIGN_CURSOR);
             }
             after
         });
@@ -168,9 +173,16 @@ impl Params {
         }
     }
 
-    fn fault(&mut self, name: &str, code: &'static str, detail: impl Display) {
+    /// Notes what is wrong with a parameter.
+    pub(super) fn fault(&mut self, name: &str, code: &'static str, detail: impl Display) {
         let pointer = format!("/{}", name.replace('~', "~0").replace('/', "~1"));
         self.faults.push(Fault::new(pointer, code, format!("`{name}`: {detail}")));
+    }
+
+    /// The problem with a cursor that was not made for this list.
+    pub(super) fn foreign_cursor() -> Problem {
+        let fault = Fault::new("/cursor", "invalid", format!("`cursor`: {FOREIGN_CURSOR}"));
+        Problem::with_faults(ProblemKind::InvalidParameters, vec![fault])
     }
 
     /// Ends the reading.

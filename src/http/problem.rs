@@ -17,6 +17,7 @@ use super::json::json_line;
 use super::problem_kind::ProblemKind;
 use crate::database::DatabaseError;
 use crate::domain::{Fault, InvalidText};
+use crate::finance::local_fit::DoesNotFold;
 use crate::intake::{BodyError, IntakeError, InvalidObject};
 use crate::pipeline::RunError;
 
@@ -131,6 +132,14 @@ impl From<DatabaseError> for Problem {
         }
         error!(error = %error.chain(), "The database failed");
         Self::of(ProblemKind::Internal)
+    }
+}
+
+impl From<DoesNotFold> for Problem {
+    fn from(error: DoesNotFold) -> Self {
+        let problem =
+            Self::new(ProblemKind::DoesNotFold, format!("The windows do not fold: {error}."));
+        problem.and_faults(vec![Fault::new("/granularity", "does_not_fold", error.to_string())])
     }
 }
 

@@ -10,11 +10,12 @@ use utoipa::openapi::{ContentBuilder, Ref, RefOr, Response, ResponseBuilder};
 use super::examples;
 use super::problem_kind::ProblemKind;
 use super::problem_kind::ProblemKind::{
-    AlreadyResolved, AnotherQuery, BodyTimeout, Busy, DatabaseAway, DeadlineExceeded,
+    AlreadyResolved, AnotherQuery, BodyTimeout, Busy, DatabaseAway, DeadlineExceeded, DoesNotFold,
     EventConflict, HeartbeatFromTheFuture, Internal, InvalidDecision, InvalidEvents,
     InvalidHeartbeat, InvalidParameters, InvalidQuery, InvalidRun, MalformedBody, NoSuchEvent,
-    NoSuchProblem, NoSuchQuery, NotEvents, NotInQuarantine, NotReady, OutcomeUnknown, QueryPaused,
-    QueueFull, RunFailed, RunsWaiting, Stopping, TooLarge, UnsupportedMediaType,
+    NoSuchProblem, NoSuchQuery, NotAcceptable, NotEvents, NotInQuarantine, NotReady,
+    OutcomeUnknown, QueryPaused, QueueFull, RunFailed, RunsWaiting, Stopping, TooLarge,
+    UnsupportedMediaType,
 };
 
 macro_rules! problem_sets {
@@ -33,10 +34,12 @@ macro_rules! problem_sets {
 problem_sets! {
     /// Of addresses that read.
     ListProblems: InvalidParameters, Internal, DatabaseAway, Busy, DeadlineExceeded;
-    /// Of lists that belong to the query in the address.
-    ListOfQueryProblems: InvalidParameters, NoSuchQuery, Internal, DatabaseAway, Busy, DeadlineExceeded;
-    /// Of lists that belong to the query that `?query=` names.
-    OptionalQueryProblems: InvalidParameters, NoSuchQuery, Internal, DatabaseAway, Busy, DeadlineExceeded;
+    /// Of lists that come in several forms.
+    FormatProblems: InvalidParameters, NoSuchQuery, NotAcceptable, Internal, DatabaseAway, Busy,
+        DeadlineExceeded;
+    /// Of windows, which may be folded.
+    WindowProblems: InvalidParameters, NoSuchQuery, NotAcceptable, DoesNotFold, Internal, DatabaseAway,
+        Busy, DeadlineExceeded;
     /// Of the query in the address.
     QueryProblems: InvalidParameters, NoSuchQuery, Internal, DatabaseAway, Busy, DeadlineExceeded;
     /// Of creating and changing a query.
@@ -125,6 +128,12 @@ fn errors_of(kind: ProblemKind) -> Value {
             "pointer": "/watermark_delay", "code": "invalid",
             "detail": "`soon` is not a duration such as `90 seconds`, `10 minutes`, `1 hour`, `2 days` \
                        or `PT1H`",
+        }]),
+        DoesNotFold => json!([{
+            "pointer": "/granularity", "code": "does_not_fold",
+            "detail": "a window of 1 hour with offset 0 seconds lies across 2026-10-01T18:30:00Z, where \
+                       2026-10-02 begins in Asia/Kolkata; a query with windows of size `30 minutes` and no \
+                       offset would do, or one with windows of this size and offset `30 minutes`",
         }]),
         InvalidRun => json!([{
             "pointer": "/max_batches", "code": "out_of_range", "detail": "must be at least 1",

@@ -14,6 +14,7 @@ pub(super) enum ProblemKind {
     NotInQuarantine,
     NoSuchProblem,
     MethodNotAllowed,
+    NotAcceptable,
     BodyTimeout,
     EventConflict,
     AlreadyResolved,
@@ -28,6 +29,7 @@ pub(super) enum ProblemKind {
     InvalidDecision,
     InvalidQuery,
     InvalidRun,
+    DoesNotFold,
     Internal,
     QueueFull,
     OutcomeUnknown,
@@ -64,7 +66,7 @@ const fn facts(
 
 impl ProblemKind {
     /// All of them, by status.
-    pub(super) const ALL: [Self; 33] = [
+    pub(super) const ALL: [Self; 35] = [
         Self::BadRequest,
         Self::InvalidParameters,
         Self::MalformedBody,
@@ -74,6 +76,7 @@ impl ProblemKind {
         Self::NotInQuarantine,
         Self::NoSuchProblem,
         Self::MethodNotAllowed,
+        Self::NotAcceptable,
         Self::BodyTimeout,
         Self::EventConflict,
         Self::AlreadyResolved,
@@ -88,6 +91,7 @@ impl ProblemKind {
         Self::InvalidDecision,
         Self::InvalidQuery,
         Self::InvalidRun,
+        Self::DoesNotFold,
         Self::Internal,
         Self::QueueFull,
         Self::OutcomeUnknown,
@@ -123,6 +127,8 @@ impl ProblemKind {
                 "The service never answers with a problem of this name."),
             Self::MethodNotAllowed => facts("method-not-allowed", StatusCode::METHOD_NOT_ALLOWED, "The address does not take this method",
                 "The header `Allow` lists the methods that this address takes."),
+            Self::NotAcceptable => facts("not-acceptable", StatusCode::NOT_ACCEPTABLE, "The answer cannot be had in this form",
+                "The header `Accept` names no form that this address answers in: `application/json`, `text/csv` or `application/x-ndjson`. The parameter `format` chooses one too."),
             Self::BodyTimeout => facts("body-timeout", StatusCode::REQUEST_TIMEOUT, "The body came too slowly",
                 "The body was not complete in time (`GET /v1/limits`). Nothing was stored; send it again, in smaller parts."),
             Self::EventConflict => facts("event-conflict", StatusCode::CONFLICT, "Every event is in conflict with one stored before",
@@ -151,6 +157,8 @@ impl ProblemKind {
                 "Every entry of `errors` points at one part of the rule and says what would be right. Nothing was changed."),
             Self::InvalidRun => facts("invalid-run", StatusCode::UNPROCESSABLE_ENTITY, "The run cannot be asked for so",
                 "The body of a run may be left out or be `{\"max_batches\": n}` with n of at least 1."),
+            Self::DoesNotFold => facts("does-not-fold", StatusCode::UNPROCESSABLE_ENTITY, "The windows do not fold into these periods",
+                "A window lies across a boundary of the calendar within the asked range, or the query's windows are not tumbling; `detail` says where, and which window size or offset would do."),
             Self::Internal => facts("internal-error", StatusCode::INTERNAL_SERVER_ERROR, "The service failed",
                 "Something is wrong inside the service; its log has the cause under this `request_id`. Posting the same events again is safe."),
             Self::QueueFull => facts("queue-full", StatusCode::SERVICE_UNAVAILABLE, "Too many events are waiting to be stored",
@@ -184,6 +192,7 @@ impl ProblemKind {
         match status {
             StatusCode::NOT_FOUND => Self::NotFound,
             StatusCode::METHOD_NOT_ALLOWED => Self::MethodNotAllowed,
+            StatusCode::NOT_ACCEPTABLE => Self::NotAcceptable,
             StatusCode::REQUEST_TIMEOUT => Self::BodyTimeout,
             StatusCode::PAYLOAD_TOO_LARGE => Self::TooLarge,
             StatusCode::UNSUPPORTED_MEDIA_TYPE => Self::UnsupportedMediaType,
@@ -211,6 +220,7 @@ impl ProblemKind {
             | Self::NotInQuarantine
             | Self::NoSuchProblem
             | Self::MethodNotAllowed
+            | Self::NotAcceptable
             | Self::BodyTimeout
             | Self::EventConflict
             | Self::AlreadyResolved
@@ -225,6 +235,7 @@ impl ProblemKind {
             | Self::InvalidDecision
             | Self::InvalidQuery
             | Self::InvalidRun
+            | Self::DoesNotFold
             | Self::Internal => None,
         }
     }

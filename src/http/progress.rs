@@ -1,17 +1,21 @@
 //! Progress entries: what each micro-batch did.
 
 use axum::extract::State;
+use axum::http::HeaderMap;
 use axum::response::Response;
 use chrono::DateTime;
 use serde::{Deserialize, Serialize};
 use utoipa::{IntoParams, ToSchema};
 
+use super::format::{Format, FormatParams, vary_by_accept};
 use super::paging::{Page, PageParams};
 use super::params::{NamedQuery, Params};
 use super::problem::Problem;
-use super::problem_docs::{ListOfQueryProblems, OptionalQueryProblems};
+use super::problem_docs::FormatProblems;
 use super::progress_body::ProgressBody;
-use super::{App, examples};
+use super::progress_table::{ProgressPages, progress_columns};
+use super::row_stream::{RowWriter, stream};
+use super::{App, examples, row_examples};
 use crate::database::{CommittedProgress, ProgressCursor};
 use crate::domain::{BatchId, QueryName};
 
@@ -29,57 +33,76 @@ pub(super) struct WhoseProgress {
 ///
 /// One entry per micro-batch, newest first, kept for good.
 #[utoipa::path(get, path = "/v1/queries/{name}/progress", tag = "Reading",
-    params(NamedQuery, PageParams),
+    params(NamedQuery, FormatParams, PageParams),
     responses(
-        (status = 200, description = "A page of entries", body = ProgressAnswer,
-            example = json!(examples::progress())),
-        ListOfQueryProblems))]
+        (status = 200, description = "A page of entries; as CSV or NDJSON all of them", content(
+            (ProgressAnswer = "application/json", example = json!(examples::progress())),
+            (String = "text/csv", example = json!(row_examples::progress_csv())),
+            (String = "application/x-ndjson", example = json!(row_examples::progress_ndjson())))),
+        FormatProblems))]
 pub(super) async fn query_progress(
     State(app): State<App>,
     NamedQuery(name): NamedQuery,
+    headers: HeaderMap,
     params: Params,
 ) -> Result<Response, Problem> {
     app.database.query(&name).await?;
-    answer(&app, Some(&name), params).await
+    answer(&app, Some(&name), params, &headers).await
 }
 
 /// List the progress of all queries.
 ///
 /// The entries of every query together, or of the one that `query` names, newest first.
-#[utoipa::path(get, path = "/v1/progress", tag = "Reading", params(WhoseProgress, PageParams),
+#[utoipa::path(get, path = "/v1/progress", tag = "Reading", params(WhoseProgress, FormatParams, PageParams),
     responses(
-        (status = 200, description = "A page of entries", body = ProgressAnswer,
-            example = json!(examples::progress())),
-        OptionalQueryProblems))]
+        (status = 200, description = "A page of entries; as CSV or NDJSON all of them", content(
+            (ProgressAnswer = "application/json", example = json!(examples::progress())),
+            (String = "text/csv", example = json!(row_examples::progress_csv())),
+            (String = "application/x-ndjson", example = json!(row_examples::progress_ndjson())))),
+        FormatProblems))]
 pub(super) async fn all_progress(
     State(app): State<App>,
+    headers: HeaderMap,
     mut params: Params,
 ) -> Result<Response, Problem> {
-    let Some(name) = params.text("query") else { return answer(&app, None, params).await };
+    let Some(name) = params.text("query") else {
+        return answer(&app, None, params, &headers).await;
+    };
     let name = name.parse().map_err(|fault| Problem::no_query_name(&name, &fault))?;
     app.database.query(&name).await?;
-    answer(&app, Some(&name), params).await
+    answer(&app, Some(&name), params, &headers).await
 }
 
 async fn answer(
     app: &App,
     query: Option<&QueryName>,
     mut params: Params,
+    headers: &HeaderMap,
 ) -> Result<Response, Problem> {
+    let format = Format::of(&mut params, headers)?;
+    let is_page = format == Format::Json || params.has("limit");
     let page: Page<EntryCursor> = params.page();
     let link = params.finish()?;
     let after = page.after.clone().map(ProgressCursor::from);
+    let writer = RowWriter::new(format, progress_columns());
+    if !is_page {
+        let (database, query) = (app.database.clone(), query.cloned());
+        return stream(app, ProgressPages { database, query, after, is_done: false }, writer).await;
+    }
     let mut entries = app.database.progress(query, after.as_ref(), page.read_limit()).await?;
     let next_cursor = page.cut(&mut entries, EntryCursor::of);
-    let progress = entries.into_iter().map(ProgressBody::from).collect();
+    let progress: Vec<ProgressBody> = entries.into_iter().map(ProgressBody::from).collect();
+    if format != Format::Json {
+        return Ok(link.with(next_cursor.as_deref(), writer.answer(&progress)));
+    }
     let body = ProgressAnswer { progress, next_cursor };
-    Ok(link.answer(body.next_cursor.as_deref(), &body))
+    Ok(vary_by_accept(link.answer(body.next_cursor.as_deref(), &body)))
 }
 
 /// Where a page of entries ended.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-struct EntryCursor {
+pub(super) struct EntryCursor {
     #[serde(rename = "t")]
     timestamp: CursorMoment,
     #[serde(rename = "q")]
@@ -89,7 +112,8 @@ struct EntryCursor {
 }
 
 impl EntryCursor {
-    fn of(progress: &CommittedProgress) -> Self {
+    /// After this entry.
+    pub(super) fn of(progress: &CommittedProgress) -> Self {
         Self {
             timestamp: CursorMoment(progress.timestamp),
             query: CursorName(progress.query.clone()),

@@ -13,87 +13,87 @@ use crate::domain::ClosedBy;
 pub(super) struct ProgressBody {
     /// Whose batch.
     #[schema(example = "hourly_sales")]
-    query: String,
+    pub(super) query: String,
     /// Its number within the query: 0, 1, 2 ….
-    batch_id: i64,
+    pub(super) batch_id: i64,
     /// When it was committed, by the database's clock.
     #[schema(format = DateTime)]
-    timestamp: String,
+    pub(super) timestamp: String,
     /// Events that passed the query's filter; 0 in a batch without data.
-    events_in: i64,
+    pub(super) events_in: i64,
     /// Events that missed at least one of their windows.
-    late_events: i64,
+    pub(super) late_events: i64,
     /// Events dropped as duplicates.
-    duplicates: i64,
+    pub(super) duplicates: i64,
     /// The watermark of the batch before, which judged lateness.
     #[schema(format = DateTime)]
-    late_watermark: String,
+    pub(super) late_watermark: String,
     /// The watermark that closed windows.
     #[schema(format = DateTime)]
-    watermark: String,
+    pub(super) watermark: String,
     /// The times of the events; null in a batch without data.
-    event_time: Option<EventTimes>,
+    pub(super) event_time: Option<EventTimes>,
     /// Output rows written.
-    rows_written: i64,
+    pub(super) rows_written: i64,
     /// The state afterwards.
-    state: State,
+    pub(super) state: State,
     /// What the batch read: `from < seq <= to`.
-    position: Positions,
+    pub(super) position: Positions,
     /// How long it took, in milliseconds.
-    duration_ms: Durations,
+    pub(super) duration_ms: Durations,
     /// `events_in` by the whole duration; null when that is too short to tell.
-    events_per_second: Option<f64>,
+    pub(super) events_per_second: Option<f64>,
     /// What closed windows in this batch; null when none closed.
     #[schema(example = "watermark")]
-    closed_by: Option<&'static str>,
+    pub(super) closed_by: Option<&'static str>,
 }
 
 /// Oldest, newest and mean event time of a batch.
 #[derive(Debug, Serialize, ToSchema)]
-struct EventTimes {
+pub(super) struct EventTimes {
     /// The oldest.
     #[schema(format = DateTime)]
-    min: String,
+    pub(super) min: String,
     /// The newest.
     #[schema(format = DateTime)]
-    max: String,
+    pub(super) max: String,
     /// The mean.
     #[schema(format = DateTime)]
-    avg: String,
+    pub(super) avg: String,
 }
 
 /// The windows in state after a batch.
 #[derive(Debug, Serialize, ToSchema)]
 #[schema(as = ProgressState)]
-struct State {
+pub(super) struct State {
     /// Open afterwards.
-    windows: i64,
+    pub(super) windows: i64,
     /// Changed by the batch.
-    updated: i64,
+    pub(super) updated: i64,
     /// Closed by the batch.
-    removed: i64,
+    pub(super) removed: i64,
 }
 
 /// A stretch of the raw log: `from < seq <= to`.
 #[derive(Debug, Serialize, ToSchema)]
-struct Positions {
+pub(super) struct Positions {
     /// Read after this.
-    from: i64,
+    pub(super) from: i64,
     /// Read up to this.
-    to: i64,
+    pub(super) to: i64,
 }
 
 /// How long the parts of a batch took, in milliseconds.
 #[derive(Debug, Serialize, ToSchema)]
-struct Durations {
+pub(super) struct Durations {
     /// Reading the raw log.
-    read: f64,
+    pub(super) read: f64,
     /// Counting.
-    compute: f64,
+    pub(super) compute: f64,
     /// Writing.
-    commit: f64,
+    pub(super) commit: f64,
     /// All of it.
-    total: f64,
+    pub(super) total: f64,
 }
 
 impl From<BatchDurations> for Durations {

@@ -1,27 +1,22 @@
 //! The reconciliation: the stream against a recount of the raw log.
 
 use axum::extract::State;
+use axum::http::HeaderMap;
+use axum::response::{IntoResponse as _, Response};
 
+use super::format::{Format, FormatParams, vary_by_accept};
 use super::json::Json;
 use super::params::{NamedQuery, Params, Range};
 use super::problem::Problem;
-use super::problem_docs::{ListOfQueryProblems, OptionalQueryProblems};
+use super::problem_docs::FormatProblems;
 use super::reconciliation_body::ReconciliationBody;
+use super::reconciliation_table::{LinePages, reconciliation_columns};
+use super::row_stream::{RowWriter, stream};
 use super::windows::WhichQuery;
-use super::{App, examples};
+use super::{App, examples, row_examples};
 use crate::database::RecountRange;
 use crate::domain::QueryName;
 use crate::finance::reconcile;
-
-/// Documents the form of the report.
-#[derive(Debug, utoipa::IntoParams)]
-#[into_params(parameter_in = Query)]
-#[expect(dead_code, reason = "read by `report`; this documents it")]
-pub(super) struct FormatParams {
-    /// The form of the report.
-    #[param(pattern = "^json$", default = "json", example = "json")]
-    format: Option<String>,
-}
 
 /// Reconcile a query.
 ///
@@ -31,15 +26,18 @@ pub(super) struct FormatParams {
 #[utoipa::path(get, path = "/v1/queries/{name}/reconciliation", tag = "Finance",
     params(NamedQuery, Range, FormatParams),
     responses(
-        (status = 200, description = "The report", body = ReconciliationBody,
-            example = json!(examples::reconciliation())),
-        ListOfQueryProblems))]
+        (status = 200, description = "The report; as CSV or NDJSON its windows", content(
+            (ReconciliationBody = "application/json", example = json!(examples::reconciliation())),
+            (String = "text/csv", example = json!(row_examples::reconciliation_csv())),
+            (String = "application/x-ndjson", example = json!(row_examples::reconciliation_ndjson())))),
+        FormatProblems))]
 pub(super) async fn query_reconciliation(
     State(app): State<App>,
     NamedQuery(name): NamedQuery,
+    headers: HeaderMap,
     params: Params,
-) -> Result<Json<ReconciliationBody>, Problem> {
-    report(&app, &name, params).await
+) -> Result<Response, Problem> {
+    report(&app, &name, params, &headers).await
 }
 
 /// Reconcile hourly sales.
@@ -48,26 +46,35 @@ pub(super) async fn query_reconciliation(
 #[utoipa::path(get, path = "/v1/reconciliation", tag = "Finance",
     params(WhichQuery, Range, FormatParams),
     responses(
-        (status = 200, description = "The report", body = ReconciliationBody,
-            example = json!(examples::reconciliation())),
-        OptionalQueryProblems))]
+        (status = 200, description = "The report; as CSV or NDJSON its windows", content(
+            (ReconciliationBody = "application/json", example = json!(examples::reconciliation())),
+            (String = "text/csv", example = json!(row_examples::reconciliation_csv())),
+            (String = "application/x-ndjson", example = json!(row_examples::reconciliation_ndjson())))),
+        FormatProblems))]
 pub(super) async fn hourly_reconciliation(
     State(app): State<App>,
+    headers: HeaderMap,
     mut params: Params,
-) -> Result<Json<ReconciliationBody>, Problem> {
+) -> Result<Response, Problem> {
     let name = params.query_name()?;
-    report(&app, &name, params).await
+    report(&app, &name, params, &headers).await
 }
 
 async fn report(
     app: &App,
     name: &QueryName,
     mut params: Params,
-) -> Result<Json<ReconciliationBody>, Problem> {
+    headers: &HeaderMap,
+) -> Result<Response, Problem> {
     let Range { from, to } = params.range();
-    params.word("format", &["json"]);
+    let format = Format::of(&mut params, headers)?;
     params.finish()?;
     let _place = app.report_place()?;
     let snapshot = app.database.reconciliation_snapshot(name, RecountRange { from, to }).await?;
-    Ok(Json(ReconciliationBody::of(&snapshot, &reconcile::compare(&snapshot))))
+    let body = ReconciliationBody::of(&snapshot, &reconcile::compare(&snapshot));
+    if format == Format::Json {
+        return Ok(vary_by_accept(Json(body).into_response()));
+    }
+    let writer = RowWriter::new(format, reconciliation_columns(&snapshot.query.spec.group_by));
+    stream(app, LinePages::of(body), writer).await
 }

@@ -27,7 +27,7 @@ pub(super) struct ReconciliationBody {
     #[schema(format = DateTime, example = "2026-10-01T11:00:00Z")]
     complete_through: Option<String>,
     /// Every window that stands on either side, by start, then group and currency.
-    windows: Vec<LineBody>,
+    pub(super) windows: Vec<LineBody>,
     /// The lines added up, per currency: currencies are never added together.
     totals: BTreeMap<&'static str, TotalsBody>,
     /// How many windows have a difference that is not fully itemised.
@@ -37,63 +37,63 @@ pub(super) struct ReconciliationBody {
 /// One window of the report. The fields of the query's `group_by` are members of their own.
 #[derive(Debug, Serialize, ToSchema)]
 #[schema(as = ReconciliationLine)]
-struct LineBody {
+pub(super) struct LineBody {
     /// The first moment inside the window.
     #[schema(format = DateTime, example = "2026-10-01T09:00:00Z")]
-    start: String,
+    pub(super) start: String,
     /// The first moment after the window.
     #[schema(format = DateTime, example = "2026-10-01T10:00:00Z")]
-    end: String,
+    pub(super) end: String,
     #[serde(flatten)]
     #[schema(value_type = GroupMembersSchema)]
-    group: GroupMembers,
+    pub(super) group: GroupMembers,
     /// ISO 4217.
     #[schema(example = "USD")]
-    currency: &'static str,
+    pub(super) currency: &'static str,
     /// What the stream wrote; null where no row exists.
-    stream: Option<Figures>,
+    pub(super) stream: Option<Figures>,
     /// What the raw log holds; null where it holds no matching event.
-    recount: Option<Figures>,
+    pub(super) recount: Option<Figures>,
     /// Recount − stream.
-    difference: Figures,
+    pub(super) difference: Figures,
     /// Events that came after the window was final.
-    late: LateBody,
+    pub(super) late: LateBody,
     #[serde(flatten)]
-    parts: Parts,
+    pub(super) parts: Parts,
     /// Whether the window is final.
-    r#final: bool,
+    pub(super) r#final: bool,
     /// The first that applies: `unexplained`, `corrected`, `late`, `open`, `waiting`, `repeats`,
     /// `match`.
     #[schema(example = "late")]
-    status: &'static str,
+    pub(super) status: &'static str,
 }
 
 /// Late events of a window.
 #[derive(Debug, Serialize, ToSchema)]
 #[schema(as = ReconciliationLate)]
-struct LateBody {
+pub(super) struct LateBody {
     #[serde(flatten)]
-    figures: Figures,
+    pub(super) figures: Figures,
     /// Their ids, in the order of the raw log.
-    event_ids: Vec<String>,
+    pub(super) event_ids: Vec<String>,
 }
 
 /// What a difference is made of besides late events, and what stands beside it.
 #[derive(Debug, Serialize, ToSchema)]
 #[schema(as = ReconciliationParts)]
-struct Parts {
+pub(super) struct Parts {
     /// In state, not yet written; in append mode.
-    open: Figures,
+    pub(super) open: Figures,
     /// Received, not yet read by the query.
-    waiting: Figures,
+    pub(super) waiting: Figures,
     /// Counted by the stream and not by the recount.
-    repeats: Figures,
+    pub(super) repeats: Figures,
     /// Left out by both sides; for information.
-    duplicates: Figures,
+    pub(super) duplicates: Figures,
     /// Stored aside and in no count; for information.
-    quarantined: Figures,
+    pub(super) quarantined: Figures,
     /// Booked corrections.
-    corrections: Figures,
+    pub(super) corrections: Figures,
 }
 
 impl Parts {
@@ -126,6 +126,11 @@ struct TotalsBody {
 }
 
 impl ReconciliationBody {
+    /// How many windows have a difference that is not fully itemised.
+    pub(super) fn unexplained(&self) -> usize {
+        self.unexplained
+    }
+
     /// The report on a snapshot.
     pub(super) fn of(snapshot: &ReconciliationSnapshot, report: &Reconciliation) -> Self {
         let query = &snapshot.query;

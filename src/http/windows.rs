@@ -1,16 +1,20 @@
 //! Output rows: what was counted, window by window.
 
 use axum::extract::State;
+use axum::http::HeaderMap;
 use axum::response::Response;
 use serde::{Deserialize, Serialize};
 use utoipa::{IntoParams, ToSchema};
 
 use super::figures::{Figures, GroupMembers, GroupMembersSchema, moment_text};
+use super::folds::FoldParams;
+use super::format::FormatParams;
 use super::paging::{Page, PageParams};
 use super::params::{NamedQuery, Params, Range};
 use super::problem::Problem;
-use super::problem_docs::{ListOfQueryProblems, OptionalQueryProblems};
-use super::{App, examples};
+use super::problem_docs::WindowProblems;
+use super::window_answer::{WindowsAnswer, answer};
+use super::{App, examples, row_examples};
 use crate::database::{StoredQuery, WindowRow, WindowSelection};
 use crate::domain::{Currency, EventField, EventTime, GroupKey, Window, WindowKey, WindowSpec};
 
@@ -44,69 +48,59 @@ pub(super) struct WhichQuery {
 ///
 /// The output rows of a query, ordered by start, then group and currency. In append mode a row
 /// appears once, when its window is final, and never changes; in update mode rows change until then.
-/// What came too late for a row stands beside it in `late_since`.
+/// What came too late for a row stands beside it in `late_since`. With `granularity`, windows are folded
+/// into local hours, days, weeks or months.
 #[utoipa::path(get, path = "/v1/queries/{name}/windows", tag = "Reading",
-    params(NamedQuery, Range, RowParams, PageParams),
+    params(NamedQuery, Range, RowParams, FoldParams, FormatParams, PageParams),
     responses(
-        (status = 200, description = "A page of rows", body = WindowsAnswer,
-            example = json!(examples::windows())),
-        ListOfQueryProblems))]
+        (status = 200, description = "A page of rows; as CSV or NDJSON all rows", content(
+            (WindowsAnswer = "application/json", examples(
+                ("windows" = (summary = "Windows", value = json!(examples::windows()))),
+                ("days" = (summary = "Folded with `granularity`", value = json!(examples::days()))))),
+            (String = "text/csv", example = json!(row_examples::windows_csv())),
+            (String = "application/x-ndjson", example = json!(row_examples::windows_ndjson())))),
+        WindowProblems))]
 pub(super) async fn list_windows(
     State(app): State<App>,
     NamedQuery(name): NamedQuery,
+    headers: HeaderMap,
     params: Params,
 ) -> Result<Response, Problem> {
     let query = app.database.query(&name).await?;
-    answer(&app, &query, params, false).await
+    answer(&app, &query, params, &headers, false).await
 }
 
 /// List hourly sales.
 ///
 /// The windows of `hourly_sales`, or of the query that `query` names, with `hour` for the start.
 #[utoipa::path(get, path = "/v1/hourly-sales", tag = "Reading",
-    params(WhichQuery, Range, RowParams, PageParams),
+    params(WhichQuery, Range, RowParams, FoldParams, FormatParams, PageParams),
     responses(
-        (status = 200, description = "A page of rows", body = WindowsAnswer,
-            example = json!(examples::hourly_sales())),
-        OptionalQueryProblems))]
+        (status = 200, description = "A page of rows; as CSV or NDJSON all rows", content(
+            (WindowsAnswer = "application/json", examples(
+                ("hours" = (summary = "Hours", value = json!(examples::hourly_sales()))),
+                ("days" = (summary = "Folded with `granularity`", value = json!(examples::days()))))),
+            (String = "text/csv", example = json!(row_examples::hourly_sales_csv())),
+            (String = "application/x-ndjson", example = json!(row_examples::hourly_sales_ndjson())))),
+        WindowProblems))]
 pub(super) async fn hourly_sales(
     State(app): State<App>,
+    headers: HeaderMap,
     mut params: Params,
 ) -> Result<Response, Problem> {
     let query = app.database.query(&params.query_name()?).await?;
-    answer(&app, &query, params, true).await
-}
-
-/// Reads rows after the query's state: a window that `complete_through` promises to be final is so
-/// in rows read later, while the other way round it might not be.
-async fn answer(
-    app: &App,
-    query: &StoredQuery,
-    mut params: Params,
-    names_hours: bool,
-) -> Result<Response, Problem> {
-    let Selected { page, selection } = Selected::read(&mut params, query);
-    let link = params.finish()?;
-    let mut rows = app.database.windows(query.query_id, &selection, page.read_limit()).await?;
-    let next_cursor = page.cut(&mut rows, |row| RowCursor::of(&row.key));
-    let body = WindowsAnswer {
-        query: query.name.to_string(),
-        watermark: query.watermarks.current.to_string(),
-        complete_through: query.complete_through().map(|time| time.to_string()),
-        rows: rows.iter().map(|row| RowBody::of(row, query, names_hours)).collect(),
-        next_cursor,
-    };
-    Ok(link.answer(body.next_cursor.as_deref(), &body))
+    answer(&app, &query, params, &headers, true).await
 }
 
 /// Which rows are asked for.
-struct Selected {
-    page: Page<RowCursor>,
-    selection: WindowSelection,
+pub(super) struct Selected {
+    pub(super) page: Page<RowCursor>,
+    pub(super) selection: WindowSelection,
 }
 
 impl Selected {
-    fn read(params: &mut Params, query: &StoredQuery) -> Self {
+    /// Reads the parameters that [`RowParams`] documents.
+    pub(super) fn read(params: &mut Params, query: &StoredQuery) -> Self {
         let Range { from, to } = params.range();
         let currency: Option<Currency> = params.parse("currency");
         let is_final = params.flag("final");
@@ -133,7 +127,7 @@ impl Selected {
 /// Where a page of rows ended.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-struct RowCursor {
+pub(super) struct RowCursor {
     #[serde(rename = "s")]
     start: CursorTime,
     #[serde(rename = "e")]
@@ -145,7 +139,7 @@ struct RowCursor {
 }
 
 impl RowCursor {
-    fn of(key: &WindowKey) -> Self {
+    pub(super) fn of(key: &WindowKey) -> Self {
         Self {
             start: CursorTime(key.window.start),
             end: CursorTime(key.window.end),
@@ -203,62 +197,45 @@ impl From<CursorCurrency> for String {
     }
 }
 
-/// A page of output rows.
-#[derive(Debug, Serialize, ToSchema)]
-pub(super) struct WindowsAnswer {
-    /// Whose rows.
-    #[schema(example = "hourly_sales")]
-    query: String,
-    /// The watermark of the query's last batch.
-    #[schema(format = DateTime, example = "2026-10-01T11:40:00.000Z")]
-    watermark: String,
-    /// Every window that ends by this moment is final; null before the first is.
-    #[schema(format = DateTime, example = "2026-10-01T11:00:00Z")]
-    complete_through: Option<String>,
-    /// The rows, ordered by start, then group and currency.
-    rows: Vec<RowBody>,
-    /// What to ask the next page with; null at the end.
-    next_cursor: Option<String>,
-}
-
 /// An output row. The fields of the query's `group_by` are members of their own.
 #[derive(Debug, Serialize, ToSchema)]
 #[schema(as = WindowRow)]
-struct RowBody {
+pub(super) struct RowBody {
     /// The start again; only in hourly sales.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(format = DateTime)]
-    hour: Option<String>,
+    pub(super) hour: Option<String>,
     /// The first moment inside the window.
     #[schema(format = DateTime, example = "2026-10-01T09:00:00Z")]
-    start: String,
+    pub(super) start: String,
     /// The first moment after the window.
     #[schema(format = DateTime, example = "2026-10-01T10:00:00Z")]
-    end: String,
+    pub(super) end: String,
     #[serde(flatten)]
     #[schema(value_type = GroupMembersSchema)]
-    group: GroupMembers,
+    pub(super) group: GroupMembers,
     /// ISO 4217.
     #[schema(example = "USD")]
-    currency: &'static str,
+    pub(super) currency: &'static str,
     #[serde(flatten)]
-    figures: Figures,
+    pub(super) figures: Figures,
     /// Whether the row will never change again.
-    r#final: bool,
+    pub(super) r#final: bool,
     /// The batch that wrote the row last.
-    batch_id: i64,
+    pub(super) batch_id: i64,
     /// When that was, by the database's clock.
     #[schema(format = DateTime)]
-    written_at: String,
+    pub(super) written_at: String,
     /// What made it final: `watermark` or `idle`; null while its window is open.
     #[schema(example = "watermark")]
-    closed_by: Option<String>,
+    pub(super) closed_by: Option<String>,
     /// Events for the window that came too late to count.
-    late_since: Figures,
+    pub(super) late_since: Figures,
 }
 
 impl RowBody {
-    fn of(row: &WindowRow, query: &StoredQuery, names_hour: bool) -> Self {
+    /// A row in words of the API.
+    pub(super) fn of(row: &WindowRow, query: &StoredQuery, names_hour: bool) -> Self {
         let WindowKey { window, currency, group } = &row.key;
         let fields: &[EventField] = &query.spec.group_by;
         Self {

@@ -30,6 +30,8 @@ pub(crate) const ALL: &[&str] = &[
     "config",
     "clock",
     "telemetry",
+    "table",
+    "report",
     "app",
     "demo",
     "commands",
@@ -56,7 +58,7 @@ pub(crate) const LAYERS: &[Layer] = &[
     layer(
         "domain",
         &[],
-        &["chrono", "iso_currency", "rust_decimal", "serde", "serde_json", "thiserror"],
+        &["chrono", "iso_currency", "jiff", "rust_decimal", "serde", "serde_json", "thiserror"],
     ),
     layer("engine", &["domain"], &["thiserror"]),
     layer("intake", &["domain"], &["base64", "chrono", "serde", "serde_json", "sha2", "thiserror"]),
@@ -80,8 +82,9 @@ pub(crate) const LAYERS: &[Layer] = &[
     ),
     layer(
         "http",
-        &["domain", "intake", "database", "pipeline", "finance", "clock"],
+        &["domain", "intake", "database", "pipeline", "finance", "clock", "table"],
         &[
+            "futures_util",
             "axum",
             "base64",
             "chrono",
@@ -134,6 +137,12 @@ pub(crate) const LAYERS: &[Layer] = &[
             "uuid",
         ],
     ),
+    layer(
+        "report",
+        &["domain", "database", "http", "embedded", "config", "telemetry", "app", "table"],
+        &["indicatif", "thiserror", "tokio"],
+    ),
+    layer("table", &[], &["csv"]),
     layer("embedded", &[], &["rustix", "thiserror", "tracing"]),
     layer("config", &["domain", "embedded", "telemetry"], &["clap", "thiserror"]),
     layer("clock", &["domain"], &["chrono", "tokio"]),

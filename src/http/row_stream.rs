@@ -1,0 +1,157 @@
+//! Long answers in rows: read page by page while they are sent, so that a year costs no more memory than
+//! a page.
+//!
+//! Each page is read in a snapshot of its own. The reading runs in a task of its own and holds no
+//! connection while a client is slow; a client that takes nothing for as long as a request may last, or
+//! that goes away, ends it. An answer that cannot be finished is cut off in the middle of its transfer,
+//! which no client can take for its end.
+
+use std::io;
+use std::time::Duration;
+
+use axum::body::{Body, Bytes};
+use axum::http::header;
+use axum::response::{IntoResponse as _, Response};
+use futures_util::stream;
+use serde::Serialize;
+use tokio::sync::mpsc;
+use tracing::{error, warn};
+
+use super::App;
+use super::format::Format;
+use super::json::json_line;
+use super::problem::Problem;
+use crate::database::DatabaseError;
+use crate::table::Columns;
+
+/// Rows of one page.
+pub(super) const PAGE_ROWS: u32 = 1_000;
+
+/// A list that is read page by page.
+pub(super) trait Pages: Send + 'static {
+    /// What it is a list of.
+    type Row: Serialize + Send + Sync + 'static;
+
+    /// The next page; nothing at the end, while an empty page is none.
+    ///
+    /// # Errors
+    /// [`DatabaseError`] when it cannot be read.
+    fn next(
+        &mut self,
+    ) -> impl Future<Output = Result<Option<Vec<Self::Row>>, DatabaseError>> + Send;
+}
+
+/// Writes rows in one form.
+#[derive(Debug)]
+pub(super) struct RowWriter<Row> {
+    format: Format,
+    columns: Columns<Row>,
+}
+
+impl<Row: Serialize> RowWriter<Row> {
+    /// Writes CSV with these columns, or each row as JSON.
+    pub(super) fn new(format: Format, columns: Columns<Row>) -> Self {
+        Self { format, columns }
+    }
+
+    fn header(&self) -> Vec<u8> {
+        if self.format == Format::Csv { self.columns.csv_header() } else { Vec::new() }
+    }
+
+    fn rows(&self, rows: &[Row]) -> io::Result<Vec<u8>> {
+        if self.format == Format::Csv {
+            return Ok(self.columns.csv_rows(rows));
+        }
+        let mut lines = Vec::new();
+        for row in rows {
+            lines.extend(json_line(row)?);
+        }
+        Ok(lines)
+    }
+
+    /// The answer with these rows, all of them at once.
+    pub(super) fn answer(&self, rows: &[Row]) -> Response {
+        let mut text = self.header();
+        match self.rows(rows) {
+            Ok(lines) => text.extend(lines),
+            Err(error) => return cannot_be_written(&error),
+        }
+        with_head(self.format, Body::from(text))
+    }
+}
+
+fn cannot_be_written(error: &io::Error) -> Response {
+    error!(%error, "An answer could not be written");
+    Problem::of(super::problem_kind::ProblemKind::Internal).into_response()
+}
+
+fn with_head(format: Format, body: Body) -> Response {
+    let head = [(header::CONTENT_TYPE, format.content_type()), (header::VARY, "accept")];
+    (head, body).into_response()
+}
+
+/// The answer with all rows, sent as they are read.
+///
+/// # Errors
+/// A problem when the first page cannot be read.
+pub(super) async fn stream<P: Pages>(
+    app: &App,
+    mut pages: P,
+    writer: RowWriter<P::Row>,
+) -> Result<Response, Problem> {
+    let first = pages.next().await?;
+    let format = writer.format;
+    let (send, receive) = mpsc::channel(1);
+    let outlet = Outlet { send, wait_max: app.settings.request_timeout.to_duration() };
+    app.work.spawn(send_all(pages, first, writer, outlet));
+    let chunks = stream::unfold(Some(receive), async |receive: Option<mpsc::Receiver<_>>| {
+        let mut receive = receive?;
+        match receive.recv().await {
+            Some(Some(chunk)) => Some((Ok::<Bytes, io::Error>(chunk), Some(receive))),
+            Some(None) => None,
+            None => Some((Err(io::Error::other("the answer was cut off")), None)),
+        }
+    });
+    Ok(with_head(format, Body::from_stream(chunks)))
+}
+
+/// Where the chunks of an answer go. Only a nothing ends the answer; without one it was cut off.
+struct Outlet {
+    send: mpsc::Sender<Option<Bytes>>,
+    wait_max: Duration,
+}
+
+impl Outlet {
+    /// Whether the client took it.
+    async fn put(&self, chunk: Option<Vec<u8>>) -> bool {
+        let sent = self.send.send(chunk.map(Bytes::from));
+        matches!(tokio::time::timeout(self.wait_max, sent).await, Ok(Ok(())))
+    }
+}
+
+async fn send_all<P: Pages>(
+    mut pages: P,
+    first: Option<Vec<P::Row>>,
+    writer: RowWriter<P::Row>,
+    outlet: Outlet,
+) {
+    let mut chunk = writer.header();
+    let mut page = first;
+    while let Some(rows) = page {
+        match writer.rows(&rows) {
+            Ok(lines) => chunk.extend(lines),
+            Err(error) => return error!(%error, "A row could not be written"),
+        }
+        let is_taken = chunk.is_empty() || outlet.put(Some(std::mem::take(&mut chunk))).await;
+        if !is_taken || outlet.send.is_closed() {
+            return;
+        }
+        page = match pages.next().await {
+            Ok(page) => page,
+            Err(error) => return warn!(error = %error.chain(), "A long answer was cut off"),
+        };
+    }
+    if chunk.is_empty() || outlet.put(Some(chunk)).await {
+        outlet.put(None).await;
+    }
+}

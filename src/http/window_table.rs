@@ -1,0 +1,102 @@
+//! Windows and their folds as tables, and windows page by page.
+
+use super::App;
+use super::figures::GroupMembers;
+use super::folds::FoldBody;
+use super::row_stream::{PAGE_ROWS, Pages};
+use super::windows::RowBody;
+use crate::database::{Database, DatabaseError, StoredQuery, WindowSelection};
+use crate::domain::EventField;
+use crate::table::{Cell, Columns};
+
+/// A column for each field of a query's `group_by`.
+pub(super) fn and_group<Row: 'static>(
+    columns: Columns<Row>,
+    fields: &[EventField],
+    group: fn(&Row) -> &GroupMembers,
+) -> Columns<Row> {
+    fields.iter().enumerate().fold(columns, |columns, (index, field)| {
+        columns.and(field.to_string(), move |row| Cell::text(group(row).value(index)))
+    })
+}
+
+/// The columns of windows; with `hour` for hourly sales.
+pub(super) fn window_columns(fields: &[EventField], names_hours: bool) -> Columns<RowBody> {
+    let mut columns = Columns::default();
+    if names_hours {
+        columns = columns.and("hour", |row: &RowBody| Cell::exact(&row.start));
+    }
+    let columns = columns
+        .and("start", |row: &RowBody| Cell::exact(&row.start))
+        .and("end", |row| Cell::exact(&row.end));
+    and_group(columns, fields, |row| &row.group)
+        .and("currency", |row| Cell::exact(row.currency))
+        .and("orders", |row| Cell::exact(row.figures.orders))
+        .and("revenue", |row| Cell::exact(&row.figures.revenue))
+        .and("final", |row| Cell::exact(row.r#final))
+        .and("batch_id", |row| Cell::exact(row.batch_id))
+        .and("written_at", |row| Cell::exact(&row.written_at))
+        .and("closed_by", |row| Cell::exact_or_nothing(row.closed_by.as_ref()))
+        .and("late_since_orders", |row| Cell::exact(row.late_since.orders))
+        .and("late_since_revenue", |row| Cell::exact(&row.late_since.revenue))
+}
+
+/// The columns of folds.
+pub(super) fn fold_columns(fields: &[EventField]) -> Columns<FoldBody> {
+    let columns = Columns::default()
+        .and("date", |row: &FoldBody| Cell::exact(&row.date))
+        .and("start", |row| Cell::exact(&row.start))
+        .and("end", |row| Cell::exact(&row.end))
+        .and("from", |row| Cell::exact(&row.from))
+        .and("to", |row| Cell::exact(&row.to))
+        .and("partial", |row| Cell::exact(row.partial));
+    and_group(columns, fields, |row| &row.group)
+        .and("currency", |row| Cell::exact(row.currency))
+        .and("orders", |row| Cell::exact(row.figures.orders))
+        .and("revenue", |row| Cell::exact(&row.figures.revenue))
+        .and("final", |row| Cell::exact(row.r#final))
+        .and("batch_id", |row| Cell::exact(row.batch_id))
+        .and("written_at", |row| Cell::exact(&row.written_at))
+        .and("closed_by", |row| Cell::exact_or_nothing(row.closed_by))
+        .and("late_since_orders", |row| Cell::exact(row.late_since.orders))
+        .and("late_since_revenue", |row| Cell::exact(&row.late_since.revenue))
+}
+
+/// Reads windows page by page.
+pub(super) struct WindowPages {
+    database: Database,
+    query: StoredQuery,
+    selection: WindowSelection,
+    names_hours: bool,
+    is_done: bool,
+}
+
+impl WindowPages {
+    /// The windows of `selection`.
+    pub(super) fn new(
+        app: &App,
+        query: &StoredQuery,
+        selection: &WindowSelection,
+        names_hours: bool,
+    ) -> Self {
+        let (database, query) = (app.database.clone(), query.clone());
+        Self { database, query, selection: selection.clone(), names_hours, is_done: false }
+    }
+}
+
+impl Pages for WindowPages {
+    type Row = RowBody;
+
+    async fn next(&mut self) -> Result<Option<Vec<RowBody>>, DatabaseError> {
+        if self.is_done {
+            return Ok(None);
+        }
+        let rows = self.database.windows(self.query.query_id, &self.selection, PAGE_ROWS).await?;
+        self.is_done = rows.len() < PAGE_ROWS as usize;
+        if let Some(last) = rows.last() {
+            self.selection.after = Some(last.key.clone());
+        }
+        let bodies = rows.iter().map(|row| RowBody::of(row, &self.query, self.names_hours));
+        Ok(Some(bodies.collect()))
+    }
+}

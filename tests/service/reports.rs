@@ -1,0 +1,80 @@
+//! `tillmark recount` and `tillmark reconcile`: the reports of the API on the command line.
+
+use std::process::Command;
+
+use serde_json::Value;
+
+use crate::support::{TestDatabase, TestService, a_sale};
+
+/// Exit code, standard output and standard error of a command beside a running service.
+fn tillmark(database: &TestDatabase, arguments: &[&str]) -> (i32, String, String) {
+    let output = Command::new(env!("CARGO_BIN_EXE_tillmark"))
+        .args(arguments)
+        .env("DATABASE_URL", &database.url)
+        .env_remove("TILLMARK_LOG")
+        .output()
+        .unwrap();
+    let text = |bytes| String::from_utf8(bytes).unwrap();
+    (output.status.code().unwrap(), text(output.stdout), text(output.stderr))
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_command_line_says_what_the_api_says_and_fails_when_something_does_not_add_up() {
+    let database = TestDatabase::create().await;
+    let service = TestService::start(&database).await;
+    for (id, clock) in
+        [("1", "09:05:00"), ("2", "11:10:00"), ("late", "09:30:00"), ("3", "12:30:00")]
+    {
+        service.post_events(&[a_sale(id, clock, "20.00")]).await;
+        service.wait_until_idle("hourly_sales").await;
+    }
+    let path = "/v1/reconciliation";
+    let (code, json, said) =
+        tillmark(&database, &["reconcile", "hourly_sales", "--format", "json"]);
+    assert_eq!(code, 0, "{said}");
+    let mut printed: Value = serde_json::from_str(&json).unwrap();
+    let mut answered = service.get(path).await.body;
+    printed["as_of"].take();
+    answered["as_of"].take();
+    assert_eq!(printed, answered);
+    for format in ["csv", "ndjson"] {
+        let answered = service.get(&format!("{path}?format={format}")).await.body;
+        let (code, printed, _) =
+            tillmark(&database, &["reconcile", "hourly_sales", "--format", format]);
+        assert_eq!((code, Value::from(printed)), (0, answered));
+    }
+    let day = ["--from", "2026-10-01T09:00:00Z", "--to", "2026-10-01T10:00:00Z"];
+    let (code, table, _) =
+        tillmark(&database, &[&["reconcile", "hourly_sales"][..], &day].concat());
+    let expected = "\
+start                 end                   currency  stream_orders  stream_revenue  recount_orders  recount_revenue  difference_orders  difference_revenue  late_orders  late_revenue  final  status
+2026-10-01T09:00:00Z  2026-10-01T10:00:00Z  USD                   1           20.00               2            40.00                  1               20.00            1         20.00  true   late
+";
+    assert!(code == 0 && table.starts_with(expected), "{table}");
+    assert!(table.ends_with("\n1 windows, 0 unexplained\n"), "{table}");
+    let (code, json, _) = tillmark(&database, &["recount", "hourly_sales", "--format", "ndjson"]);
+    let first: Value = serde_json::from_str(json.lines().next().unwrap()).unwrap();
+    assert_eq!((code, &first["recount"]["orders"], first.get("late")), (0, &Value::from(2), None));
+
+    database.execute("update window_rows set revenue = revenue + 1 where closed_by is not null and window_start = '2026-10-01T09:00Z'").await;
+    for command in ["recount", "reconcile"] {
+        let (code, table, _) = tillmark(&database, &[command, "hourly_sales"]);
+        assert!(code == 1 && table.contains("unexplained"), "{code} {table}");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_report_that_cannot_be_made_says_why() {
+    let database = TestDatabase::create().await;
+    let _service = TestService::start(&database).await;
+    for (arguments, said) in [
+        (&["reconcile", "nothing"][..], "tillmark: there is no query `nothing`"),
+        (&["recount", "hourly_sales", "--format", "xml"], "`table`, `csv`, `json` or `ndjson`"),
+        (&["recount", "hourly_sales", "--from", "2026-10-01"], "RFC 3339"),
+        (&["recount"], "QUERY"),
+    ] {
+        let (code, out, text) = tillmark(&database, arguments);
+        assert_eq!((code, out.as_str()), (64, ""), "{text}");
+        assert!(text.contains(said), "{text}");
+    }
+}
