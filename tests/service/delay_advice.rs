@@ -49,7 +49,7 @@ fn event(random: &mut fastrand::Rng, number: usize) -> Value {
     if number % 5 == 4 {
         sale["order_id"] = format!("sale-{}", number - 3).into();
     }
-    if number % 11 == 0 {
+    if number.is_multiple_of(11) {
         sale["status"] = "paid".into();
     }
     sale
