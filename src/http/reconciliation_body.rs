@@ -16,22 +16,22 @@ use crate::finance::reconcile::{CurrencyTotals, Line, Reconciliation};
 pub(super) struct ReconciliationBody {
     /// Whose stream.
     #[schema(example = "hourly_sales")]
-    query: String,
+    pub(super) query: String,
     /// The moment of the snapshot, by the database's clock.
     #[schema(format = DateTime)]
-    as_of: String,
+    pub(super) as_of: String,
     /// The watermark of the query's last batch.
     #[schema(format = DateTime, example = "2026-10-01T11:40:00.000Z")]
-    watermark: String,
+    pub(super) watermark: String,
     /// Every window that ends by this moment is final; null before the first is.
     #[schema(format = DateTime, example = "2026-10-01T11:00:00Z")]
-    complete_through: Option<String>,
+    pub(super) complete_through: Option<String>,
     /// Every window that stands on either side, by start, then group and currency.
     pub(super) windows: Vec<LineBody>,
     /// The lines added up, per currency: currencies are never added together.
-    totals: BTreeMap<&'static str, TotalsBody>,
+    pub(super) totals: BTreeMap<&'static str, TotalsBody>,
     /// How many windows have a difference that is not fully itemised.
-    unexplained: usize,
+    pub(super) unexplained: usize,
 }
 
 /// One window of the report. The fields of the query's `group_by` are members of their own.
@@ -111,25 +111,20 @@ impl Parts {
 /// All lines of one currency added up.
 #[derive(Debug, Serialize, ToSchema)]
 #[schema(as = ReconciliationTotals)]
-struct TotalsBody {
+pub(super) struct TotalsBody {
     /// What the stream wrote.
-    stream: Figures,
+    pub(super) stream: Figures,
     /// What the raw log holds.
-    recount: Figures,
+    pub(super) recount: Figures,
     /// Recount − stream.
-    difference: Figures,
+    pub(super) difference: Figures,
     /// Late events.
-    late: Figures,
+    pub(super) late: Figures,
     #[serde(flatten)]
-    parts: Parts,
+    pub(super) parts: Parts,
 }
 
 impl ReconciliationBody {
-    /// How many windows have a difference that is not fully itemised.
-    pub(super) fn unexplained(&self) -> usize {
-        self.unexplained
-    }
-
     /// The report on a snapshot.
     pub(super) fn of(snapshot: &ReconciliationSnapshot, report: &Reconciliation) -> Self {
         let query = &snapshot.query;

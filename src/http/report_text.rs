@@ -1,17 +1,16 @@
 //! The reconciliation in the API's words, for the command line.
 
-use serde_json::Value;
+use std::collections::BTreeMap;
 
+use serde::Serialize;
+
+use super::figures::{Figures, GroupMembers};
 use super::json::json_line;
-use super::reconciliation_body::{LineBody, ReconciliationBody};
+use super::reconciliation_body::{LineBody, ReconciliationBody, TotalsBody};
 use super::reconciliation_table::{reconciliation_columns, recount_columns};
 use crate::database::ReconciliationSnapshot;
 use crate::finance::reconcile;
 use crate::table::{Cell, Columns};
-
-/// The parts that a recount leaves to the reconciliation.
-const PARTS: [&str; 7] =
-    ["late", "open", "waiting", "repeats", "duplicates", "quarantined", "corrections"];
 
 /// How much a report says.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -44,7 +43,7 @@ impl ReportText {
 
     /// How many windows have a difference that is not fully itemised.
     pub fn unexplained(&self) -> usize {
-        self.body.unexplained()
+        self.body.unexplained
     }
 
     /// The names of the columns and the cells of each line.
@@ -53,19 +52,10 @@ impl ReportText {
         (names, self.body.windows.iter().map(|line| self.columns.cells(line)).collect())
     }
 
-    /// The totals of each currency: its code, and the counts and sums by name.
-    pub fn totals(&self) -> Vec<(String, Vec<(String, String)>)> {
-        let json = self.json_value();
-        let currencies = json["totals"].as_object().into_iter().flatten();
-        let figures = |totals: &Value| {
-            let parts = totals.as_object().into_iter().flatten();
-            let told = parts.map(|(name, figures)| {
-                let revenue = figures["revenue"].as_str().unwrap_or_default();
-                (name.clone(), format!("{} orders, {revenue}", figures["orders"]))
-            });
-            told.collect()
-        };
-        currencies.map(|(currency, totals)| (currency.clone(), figures(totals))).collect()
+    /// The sums of each currency: its code, and the counts and money by name.
+    pub fn totals(&self) -> Vec<(&'static str, Vec<(&'static str, String)>)> {
+        let totals = self.body.totals.iter();
+        totals.map(|(currency, sums)| (*currency, told(sums, self.depth))).collect()
     }
 
     /// The whole report as JSON.
@@ -73,7 +63,7 @@ impl ReportText {
         // Plain texts and numbers: writing them cannot fail.
         match self.depth {
             Depth::Reconciliation => json_line(&self.body).unwrap_or_default(),
-            Depth::Recount => json_line(&self.json_value()).unwrap_or_default(),
+            Depth::Recount => json_line(&RecountBody::of(&self.body)).unwrap_or_default(),
         }
     }
 
@@ -86,25 +76,104 @@ impl ReportText {
 
     /// Its lines as NDJSON.
     pub fn ndjson(&self) -> Vec<u8> {
-        let json = self.json_value();
-        let lines = json["windows"].as_array().into_iter().flatten();
-        lines.flat_map(|line| json_line(line).unwrap_or_default()).collect()
-    }
-
-    fn json_value(&self) -> Value {
-        let mut json = serde_json::to_value(&self.body).unwrap_or_default();
-        if self.depth == Depth::Recount {
-            let windows = json["windows"].as_array_mut().into_iter().flatten();
-            windows.for_each(without_parts);
-            let totals = json["totals"].as_object_mut().into_iter().flatten();
-            totals.for_each(|(_, totals)| without_parts(totals));
-        }
-        json
+        let lines = self.body.windows.iter().map(|line| match self.depth {
+            Depth::Reconciliation => json_line(line),
+            Depth::Recount => json_line(&RecountLine::of(line)),
+        });
+        lines.flat_map(Result::unwrap_or_default).collect()
     }
 }
 
-fn without_parts(object: &mut Value) {
-    if let Some(object) = object.as_object_mut() {
-        object.retain(|name, _| !PARTS.contains(&name.as_str()));
+/// The sums by name, those that are not zero and the sides.
+fn told(sums: &TotalsBody, depth: Depth) -> Vec<(&'static str, String)> {
+    let parts = &sums.parts;
+    let sides =
+        [("stream", &sums.stream), ("recount", &sums.recount), ("difference", &sums.difference)];
+    let itemised = [
+        ("late", &sums.late),
+        ("open", &parts.open),
+        ("waiting", &parts.waiting),
+        ("repeats", &parts.repeats),
+        ("duplicates", &parts.duplicates),
+        ("quarantined", &parts.quarantined),
+        ("corrections", &parts.corrections),
+    ];
+    let itemised = itemised
+        .into_iter()
+        .filter(|(_, figures)| depth == Depth::Reconciliation && figures.orders != 0);
+    let all = sides.into_iter().chain(itemised);
+    all.map(|(name, figures)| (name, format!("{} orders, {}", figures.orders, figures.revenue)))
+        .collect()
+}
+
+/// A recount in JSON: a reconciliation without what the differences are made of.
+#[derive(Serialize)]
+struct RecountBody<'report> {
+    query: &'report str,
+    as_of: &'report str,
+    watermark: &'report str,
+    complete_through: Option<&'report str>,
+    windows: Vec<RecountLine<'report>>,
+    totals: BTreeMap<&'static str, Sides<'report>>,
+    unexplained: usize,
+}
+
+impl<'report> RecountBody<'report> {
+    fn of(body: &'report ReconciliationBody) -> Self {
+        let totals = body.totals.iter().map(|(currency, sums)| (*currency, Sides::of(sums)));
+        Self {
+            query: &body.query,
+            as_of: &body.as_of,
+            watermark: &body.watermark,
+            complete_through: body.complete_through.as_deref(),
+            windows: body.windows.iter().map(RecountLine::of).collect(),
+            totals: totals.collect(),
+            unexplained: body.unexplained,
+        }
+    }
+}
+
+/// Both sides of one currency added up.
+#[derive(Serialize)]
+struct Sides<'report> {
+    stream: &'report Figures,
+    recount: &'report Figures,
+    difference: &'report Figures,
+}
+
+impl<'report> Sides<'report> {
+    fn of(sums: &'report TotalsBody) -> Self {
+        Self { stream: &sums.stream, recount: &sums.recount, difference: &sums.difference }
+    }
+}
+
+/// One window of a recount.
+#[derive(Serialize)]
+struct RecountLine<'report> {
+    start: &'report str,
+    end: &'report str,
+    #[serde(flatten)]
+    group: &'report GroupMembers,
+    currency: &'static str,
+    stream: Option<&'report Figures>,
+    recount: Option<&'report Figures>,
+    difference: &'report Figures,
+    r#final: bool,
+    status: &'static str,
+}
+
+impl<'report> RecountLine<'report> {
+    fn of(line: &'report LineBody) -> Self {
+        Self {
+            start: &line.start,
+            end: &line.end,
+            group: &line.group,
+            currency: line.currency,
+            stream: line.stream.as_ref(),
+            recount: line.recount.as_ref(),
+            difference: &line.difference,
+            r#final: line.r#final,
+            status: line.status,
+        }
     }
 }
