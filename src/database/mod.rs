@@ -26,6 +26,7 @@ mod duplicates;
 mod error;
 mod idle;
 mod log_batch;
+mod output_rows;
 mod partitions;
 mod poison;
 mod progress;

@@ -292,7 +292,7 @@ impl Database {
         let query_id: Option<i64> = sqlx::query_scalar(
             "update queries set epoch = epoch + 1, position = start_seq, next_batch_id = 0, error = null,
                  watermark = 'epoch', next_watermark = 'epoch', next_watermark_by_sources = 'epoch',
-                 newest_event_time = null
+                 newest_event_time = null, history_since = clock_timestamp()
              where name = $1 returning query_id",
         )
         .bind(name.as_str())
@@ -305,6 +305,7 @@ impl Database {
             "delete from duplicate_state where query_id = $1",
             "delete from poison_events where query_id = $1",
             "delete from window_rows where query_id = $1",
+            "delete from window_row_versions where query_id = $1",
             "delete from dropped_events where query_id = $1",
             "delete from progress where query_id = $1",
         ] {
