@@ -7,7 +7,7 @@ use utoipa::ToSchema;
 
 use super::figures::{Figures, GroupMembers, GroupMembersSchema, moment_text};
 use crate::database::ReconciliationSnapshot;
-use crate::domain::{Currency, EventField, EventId, Totals, WindowKey};
+use crate::domain::{Currency, EventField, EventId, WindowKey};
 use crate::finance::reconcile::{CurrencyTotals, Line, Reconciliation};
 
 /// The stream against a recount of the raw log.
@@ -30,8 +30,11 @@ pub(super) struct ReconciliationBody {
     windows: Vec<LineBody>,
     /// The lines added up, per currency: currencies are never added together.
     totals: BTreeMap<&'static str, TotalsBody>,
-    /// How many windows have a difference that is not fully itemised.
+    /// How many windows have a difference that is not fully itemised, and how much else was met that
+    /// cannot be.
     unexplained: usize,
+    /// What was met and belongs to no window, such as a row that cannot be read; each a sentence.
+    findings: Vec<String>,
 }
 
 /// One window of the report. The fields of the query's `group_by` are members of their own.
@@ -56,7 +59,7 @@ struct LineBody {
     recount: Option<Figures>,
     /// Recount − stream.
     difference: Figures,
-    /// Events that came after the window was final.
+    /// Events that came after the window was final and are in no correction.
     late: LateBody,
     #[serde(flatten)]
     parts: Parts,
@@ -65,6 +68,8 @@ struct LineBody {
     /// The first that applies: `unexplained`, `corrected`, `late`, `open`, `waiting`, `match`.
     #[schema(example = "late")]
     status: &'static str,
+    /// What is wrong with an `unexplained` window; each a sentence. Else empty.
+    findings: Vec<String>,
 }
 
 /// Late events of a window.
@@ -103,7 +108,7 @@ impl Parts {
             repeats: Figures::of(parts.repeats, currency),
             duplicates: Figures::of(parts.duplicates, currency),
             quarantined: Figures::of(parts.quarantined, currency),
-            corrections: Figures::of(Totals::ZERO, currency),
+            corrections: Figures::of(parts.corrections, currency),
         }
     }
 }
@@ -118,7 +123,7 @@ struct TotalsBody {
     recount: Figures,
     /// Recount − stream.
     difference: Figures,
-    /// Late events.
+    /// Late events in no correction.
     late: Figures,
     #[serde(flatten)]
     parts: Parts,
@@ -141,6 +146,7 @@ impl ReconciliationBody {
                 .map(|(currency, sums)| (currency.code(), totals_body(sums, *currency)))
                 .collect(),
             unexplained: report.unexplained,
+            findings: report.findings.clone(),
         }
     }
 }
@@ -163,6 +169,7 @@ fn line_body(key: &WindowKey, line: &Line, fields: &[EventField]) -> LineBody {
         parts: Parts::of(&line.parts, currency),
         r#final: line.is_final,
         status: line.verdict().as_str(),
+        findings: line.findings.clone(),
     }
 }
 

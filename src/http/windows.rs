@@ -7,27 +7,40 @@ use utoipa::{IntoParams, ToSchema};
 
 use super::figures::{Figures, GroupMembers, GroupMembersSchema, moment_text};
 use super::paging::{Page, PageParams};
-use super::params::{NamedQuery, Params, Range};
+use super::params::{AsOfParams, NamedQuery, Params, Range};
 use super::problem::Problem;
 use super::problem_docs::{ListOfQueryProblems, OptionalQueryProblems};
 use super::{App, examples};
 use crate::database::{StoredQuery, WindowRow, WindowSelection};
-use crate::domain::{Currency, EventField, EventTime, GroupKey, Window, WindowKey};
+use crate::domain::{
+    BatchId, Currency, EventField, EventTime, GroupKey, QueryName, Window, WindowKey,
+};
+
+/// Documents which lines of a query are picked, by their currency and group keys.
+#[derive(Debug, IntoParams)]
+#[into_params(parameter_in = Query)]
+#[expect(dead_code, reason = "read by hand; these fields document it")]
+pub(super) struct LineParams {
+    /// Only of one currency.
+    #[param(example = "USD")]
+    currency: Option<String>,
+    /// For each field of the query's `group_by`, under its name, such as `store_id=S1`: only with this
+    /// value. An empty value means no value, and a value that is empty.
+    #[param(style = Form, explode, example = json!({ "store_id": "S1" }))]
+    group: Option<GroupMembersSchema>,
+}
 
 /// Documents how rows are picked; [`Selected::read`] reads it.
 #[derive(Debug, IntoParams)]
 #[into_params(parameter_in = Query)]
 #[expect(dead_code, reason = "read by `Selected::read`; these fields document it")]
 pub(super) struct RowParams {
-    /// Rows of one currency.
-    #[param(example = "USD")]
-    currency: Option<String>,
     /// `true`: only rows that will never change again. `false`: only rows that may.
     r#final: Option<bool>,
-    /// For each field of the query's `group_by`, under its name, such as `store_id=S1`: rows with
-    /// this value. An empty value means rows without a value and rows whose value is empty.
-    #[param(style = Form, explode, example = json!({ "store_id": "S1" }))]
-    group: Option<GroupMembersSchema>,
+    /// `stream`: rows as the query wrote them. `corrected`: with the booked corrections added, each row
+    /// saying how much that is in `corrections`.
+    #[param(pattern = "^(stream|corrected)$", default = "stream", example = "corrected")]
+    view: Option<String>,
 }
 
 /// Which query to read, where the address does not say.
@@ -46,7 +59,7 @@ pub(super) struct WhichQuery {
 /// appears once, when its window is final, and never changes; in update mode rows change until then.
 /// What came too late for a row stands beside it in `late_since`.
 #[utoipa::path(get, path = "/v1/queries/{name}/windows", tag = "Reading",
-    params(NamedQuery, Range, RowParams, PageParams),
+    params(NamedQuery, Range, LineParams, RowParams, AsOfParams, PageParams),
     responses(
         (status = 200, description = "A page of rows", body = WindowsAnswer,
             example = json!(examples::windows())),
@@ -56,15 +69,14 @@ pub(super) async fn list_windows(
     NamedQuery(name): NamedQuery,
     params: Params,
 ) -> Result<Response, Problem> {
-    let query = app.database.query(&name).await?;
-    answer(&app, &query, params, false).await
+    answer(&app, &name, params, false).await
 }
 
 /// List hourly sales.
 ///
 /// The windows of `hourly_sales`, or of the query that `query` names, with `hour` for the start.
 #[utoipa::path(get, path = "/v1/hourly-sales", tag = "Reading",
-    params(WhichQuery, Range, RowParams, PageParams),
+    params(WhichQuery, Range, LineParams, RowParams, AsOfParams, PageParams),
     responses(
         (status = 200, description = "A page of rows", body = WindowsAnswer,
             example = json!(examples::hourly_sales())),
@@ -73,27 +85,33 @@ pub(super) async fn hourly_sales(
     State(app): State<App>,
     mut params: Params,
 ) -> Result<Response, Problem> {
-    let query = app.database.query(&params.query_name()?).await?;
-    answer(&app, &query, params, true).await
+    let name = params.query_name()?;
+    answer(&app, &name, params, true).await
 }
 
 /// Reads rows after the query's state: a window that `complete_through` promises to be final is so
 /// in rows read later, while the other way round it might not be.
 async fn answer(
     app: &App,
-    query: &StoredQuery,
+    name: &QueryName,
     mut params: Params,
     names_hours: bool,
 ) -> Result<Response, Problem> {
-    let Selected { page, selection } = Selected::read(&mut params, query);
+    let moment = params.as_of();
+    let mut query = app.database.query(name).await?;
+    let Selected { page, mut selection } = Selected::read(&mut params, &query);
     let link = params.finish()?;
-    let mut rows = app.database.windows(query.query_id, &selection, page.read_limit()).await?;
+    if let Some(moment) = moment {
+        let (then, as_of) = app.database.query_as_of(name, moment).await?;
+        (query, selection.as_of) = (then, Some(as_of));
+    }
+    let mut rows = app.database.windows(&query, &selection, page.read_limit()).await?;
     let next_cursor = page.cut(&mut rows, |row| RowCursor::of(&row.key));
     let body = WindowsAnswer {
         query: query.name.to_string(),
         watermark: query.watermarks.current.to_string(),
         complete_through: query.complete_through().map(|time| time.to_string()),
-        rows: rows.iter().map(|row| RowBody::of(row, query, names_hours)).collect(),
+        rows: rows.iter().map(|row| RowBody::of(row, &query, names_hours)).collect(),
         next_cursor,
     };
     Ok(link.answer(body.next_cursor.as_deref(), &body))
@@ -110,12 +128,8 @@ impl Selected {
         let Range { from, to } = params.range();
         let currency: Option<Currency> = params.parse("currency");
         let is_final = params.flag("final");
-        let mut group = Vec::new();
-        for (index, field) in query.spec.group_by.iter().enumerate() {
-            if let Some(value) = params.text(&field.to_string()) {
-                group.push((index, value));
-            }
-        }
+        let is_corrected = params.word("view", &["stream", "corrected"]) == Some("corrected");
+        let group = params.group(&query.spec.group_by);
         let page: Page<RowCursor> = params.page();
         let selection = WindowSelection {
             from,
@@ -123,6 +137,8 @@ impl Selected {
             currency: currency.map(|currency| currency.code().to_owned()),
             group,
             is_final,
+            is_corrected,
+            as_of: None,
             after: page.after.as_ref().map(RowCursor::key),
         };
         Self { page, selection }
@@ -244,16 +260,22 @@ struct RowBody {
     figures: Figures,
     /// Whether the row will never change again.
     r#final: bool,
-    /// The batch that wrote the row last.
-    batch_id: i64,
-    /// When that was, by the database's clock.
+    /// The batch that wrote the row last; null for a row that only corrections make.
+    batch_id: Option<i64>,
+    /// When that was, by the database's clock; of a row that only corrections make, when the last was
+    /// booked.
     #[schema(format = DateTime)]
     written_at: String,
-    /// What made it final: `watermark` or `idle`; null while its window is open.
+    /// What made it final: `watermark` or `idle`; null while its window is open, and for a row that only
+    /// corrections make.
     #[schema(example = "watermark")]
     closed_by: Option<String>,
-    /// Events for the window that came too late to count.
+    /// Events for the window that came too late to count; in the corrected view those that no correction
+    /// holds.
     late_since: Figures,
+    /// How much of the row booked corrections are; only in the corrected view.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    corrections: Option<Figures>,
 }
 
 impl RowBody {
@@ -267,11 +289,12 @@ impl RowBody {
             group: GroupMembers::of(fields, group),
             currency: currency.code(),
             figures: Figures::of(row.totals, *currency),
-            r#final: row.closed_by.is_some(),
-            batch_id: row.batch_id.get(),
+            r#final: row.is_final,
+            batch_id: row.batch_id.map(BatchId::get),
             written_at: moment_text(row.written_at),
             closed_by: row.closed_by.clone(),
             late_since: Figures::of(row.late_since, *currency),
+            corrections: row.corrections.map(|totals| Figures::of(totals, *currency)),
         }
     }
 }
