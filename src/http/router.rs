@@ -14,8 +14,8 @@ use super::problem::Problem;
 use super::problem_kind::ProblemKind;
 use super::request_id::request_id;
 use super::{
-    App, dropped_events, events, heartbeats, progress, quarantine, queries, receipts,
-    reconciliation, service, windows,
+    App, audit, corrections, dropped_events, events, heartbeats, progress, quarantine, queries,
+    receipts, reconciliation, service, windows,
 };
 
 /// What the API says of itself.
@@ -62,6 +62,8 @@ fn addresses() -> OpenApiRouter<App> {
         .routes(routes!(dropped_events::list_dropped_events))
         .routes(routes!(reconciliation::query_reconciliation))
         .routes(routes!(reconciliation::hourly_reconciliation))
+        .routes(routes!(corrections::book_corrections, corrections::list_corrections))
+        .routes(routes!(audit::list_audit))
         .routes(routes!(service::livez))
         .routes(routes!(service::readyz))
         .routes(routes!(service::version))
