@@ -23,7 +23,7 @@ use super::{Database, DatabaseError};
 use crate::domain::{ContentHash, EventId, EventTime, Heartbeat, IdentifiedEvent, Note, Seq, Span};
 
 /// Any number that no other program on the same database uses for an advisory lock.
-const APPEND_LOCK: i64 = 0x7469_6c6c_6d61_726b;
+pub(super) const APPEND_LOCK: i64 = 0x7469_6c6c_6d61_726b;
 
 /// What one request wants to append.
 #[derive(Debug, Clone)]

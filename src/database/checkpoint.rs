@@ -5,19 +5,18 @@
 //! reload. So output rows, state, ledger, position and progress stand or fall together, once.
 
 use chrono::{DateTime, Utc};
-use sqlx::postgres::PgArguments;
-use sqlx::query::Query;
 use sqlx::{PgConnection, Postgres, Transaction};
 
 use super::duplicates::{duplicates_load, duplicates_write};
 use super::error::Doing;
+use super::output_rows::rows_write;
 use super::progress::{ProgressEntry, progress_insert};
 use super::queries::{StoredQuery, find};
 use super::values::{
     WindowColumns, WindowKeyArrays, amount_to_sql, revenue_to_sql, watermark_to_sql,
 };
 use super::{Database, DatabaseError};
-use crate::domain::{EventTime, OutputMode, QueryName, Seq};
+use crate::domain::{EventTime, QueryName, Seq};
 use crate::engine::{Dropped, Outcome, Row, State};
 
 /// A commit that has been prepared: everything is written, the transaction is still open.
@@ -25,6 +24,7 @@ use crate::engine::{Dropped, Outcome, Row, State};
 pub struct PreparedCommit {
     transaction: Transaction<'static, Postgres>,
     query_id: i64,
+    moment: DateTime<Utc>,
 }
 
 impl Database {
@@ -97,24 +97,17 @@ impl Database {
         // Only there so that `tests/defects` can show that a lost watermark is noticed.
         #[cfg(feature = "defects")]
         let kept = &self.defective_outcome(kept);
-        advance(&mut transaction, query, position, kept).await?;
+        let moment = advance(&mut transaction, query, position, kept).await?;
         // Only there so that `tests/defects` can show that a position of its own is noticed.
         #[cfg(feature = "defects")]
         let mut transaction = self.defective_transaction(transaction).await?;
         let conn = &mut *transaction;
         state_remove(conn, query.query_id, outcome).await?;
         state_upsert(conn, query.query_id, &outcome.state_changed).await?;
-        match query.spec.output_mode {
-            OutputMode::Append => rows_insert(conn, query, outcome).await?,
-            OutputMode::Update => {
-                rows_merge(conn, query, &outcome.rows).await?;
-                rows_close(conn, query.query_id, outcome).await?;
-            }
-            OutputMode::Complete => rows_merge(conn, query, &outcome.rows).await?,
-        }
+        rows_write(conn, query, outcome, moment).await?;
         duplicates_write(conn, query.query_id, outcome).await?;
         dropped_insert(conn, query, outcome).await?;
-        Ok(PreparedCommit { transaction, query_id: query.query_id })
+        Ok(PreparedCommit { transaction, query_id: query.query_id, moment })
     }
 }
 
@@ -125,23 +118,26 @@ impl PreparedCommit {
     /// [`DatabaseError::Failed`]: whether the batch was committed may be unknown then, so its
     /// state must be thrown away and loaded again.
     pub async fn commit(mut self, entry: &ProgressEntry) -> Result<DateTime<Utc>, DatabaseError> {
-        let timestamp = progress_insert(&mut self.transaction, self.query_id, entry).await?;
+        progress_insert(&mut self.transaction, self.query_id, entry, self.moment).await?;
         self.transaction.commit().await.doing("commit a batch")?;
-        Ok(timestamp)
+        Ok(self.moment)
     }
 }
 
+/// Moves the query on and answers the moment of the commit. It is read under the lock of the query's
+/// row, so whoever gets that lock later finds everything of an earlier moment committed (`as_of`).
 async fn advance(
     conn: &mut PgConnection,
     query: &StoredQuery,
     position: Seq,
     outcome: &Outcome,
-) -> Result<(), DatabaseError> {
-    let done = sqlx::query(
+) -> Result<DateTime<Utc>, DatabaseError> {
+    let moment: Option<DateTime<Utc>> = sqlx::query_scalar(
         "update queries
          set position = $5, next_batch_id = next_batch_id + 1, watermark = $6, next_watermark = $7,
              newest_event_time = $8, next_watermark_by_sources = $9, error = null
-         where query_id = $1 and epoch = $2 and next_batch_id = $3 and position = $4",
+         where query_id = $1 and epoch = $2 and next_batch_id = $3 and position = $4
+         returning clock_timestamp()",
     )
     .bind(query.query_id)
     .bind(query.epoch)
@@ -152,10 +148,10 @@ async fn advance(
     .bind(watermark_to_sql(outcome.watermarks.next))
     .bind(outcome.newest_event_time.map(EventTime::to_utc))
     .bind(watermark_to_sql(outcome.watermarks.next_by_sources))
-    .execute(conn)
+    .fetch_optional(conn)
     .await
     .doing("move a query's progress")?;
-    if done.rows_affected() == 1 { Ok(()) } else { Err(DatabaseError::ProgressMoved) }
+    moment.ok_or(DatabaseError::ProgressMoved)
 }
 
 /// Removes the state of closed windows, all that end by the watermark, and of sessions that are part
@@ -225,90 +221,6 @@ async fn state_upsert(
     Ok(())
 }
 
-/// Writes final rows, once: a row that is there already is an error.
-async fn rows_insert(
-    conn: &mut PgConnection,
-    query: &StoredQuery,
-    outcome: &Outcome,
-) -> Result<(), DatabaseError> {
-    let insert = "insert into window_rows (query_id, batch_id, closed_by, window_start, window_end,
-             currency, group_keys, orders, revenue)
-         select $1, $2, closed_by, window_start, window_end, currency, group_keys, orders, revenue
-         from unnest($3::timestamptz[], $4::timestamptz[], $5::text[], $6::text[], $7::bigint[],
-             $8::numeric[], $9::text[]) as final_row (window_start, window_end, currency, group_keys,
-             orders, revenue, closed_by)";
-    if outcome.rows.is_empty() {
-        return Ok(());
-    }
-    let closed_by =
-        outcome.rows.iter().map(|row| outcome.closed_by(&row.key).as_str()).collect::<Vec<_>>();
-    let rows = rows_bound(query, &outcome.rows, insert)?;
-    rows.bind(closed_by).execute(conn).await.doing("write output rows")?;
-    Ok(())
-}
-
-/// Merges changed rows into the table.
-async fn rows_merge(
-    conn: &mut PgConnection,
-    query: &StoredQuery,
-    rows: &[Row],
-) -> Result<(), DatabaseError> {
-    let merge = "insert into window_rows (query_id, batch_id, window_start, window_end,
-             currency, group_keys, orders, revenue)
-         select $1, $2, * from unnest($3::timestamptz[], $4::timestamptz[], $5::text[],
-             $6::text[], $7::bigint[], $8::numeric[])
-         on conflict on constraint window_rows_pkey
-         do update set orders = excluded.orders, revenue = excluded.revenue,
-             batch_id = excluded.batch_id, written_at = excluded.written_at";
-    if rows.is_empty() {
-        return Ok(());
-    }
-    rows_bound(query, rows, merge)?.execute(conn).await.doing("merge output rows")?;
-    Ok(())
-}
-
-/// A statement that writes rows, with the first eight parameters bound.
-fn rows_bound(
-    query: &StoredQuery,
-    rows: &[Row],
-    statement: &'static str,
-) -> Result<Query<'static, Postgres, PgArguments>, DatabaseError> {
-    let keys = WindowKeyArrays::of(rows.iter().map(|row| &row.key));
-    let (orders, revenues) = totals_to_sql(rows)?;
-    Ok(sqlx::query(statement)
-        .bind(query.query_id)
-        .bind(query.next_batch_id.get())
-        .bind(keys.starts)
-        .bind(keys.ends)
-        .bind(keys.currencies)
-        .bind(keys.groups)
-        .bind(orders)
-        .bind(revenues))
-}
-
-/// Marks rows of update mode final whose windows the watermark has closed.
-async fn rows_close(
-    conn: &mut PgConnection,
-    query_id: i64,
-    outcome: &Outcome,
-) -> Result<(), DatabaseError> {
-    if outcome.state_removed.is_empty() {
-        return Ok(());
-    }
-    sqlx::query(
-        "update window_rows
-         set closed_by = case when window_end <= $3 then 'watermark' else 'idle' end
-         where query_id = $1 and closed_by is null and window_end <= $2",
-    )
-    .bind(query_id)
-    .bind(watermark_to_sql(outcome.watermarks.current))
-    .bind(watermark_to_sql(outcome.watermark_by_sources))
-    .execute(conn)
-    .await
-    .doing("mark rows final")?;
-    Ok(())
-}
-
 async fn dropped_insert(
     conn: &mut PgConnection,
     query: &StoredQuery,
@@ -343,7 +255,9 @@ async fn dropped_insert(
     Ok(())
 }
 
-fn totals_to_sql(rows: &[Row]) -> Result<(Vec<i64>, Vec<rust_decimal::Decimal>), DatabaseError> {
+pub(super) fn totals_to_sql(
+    rows: &[Row],
+) -> Result<(Vec<i64>, Vec<rust_decimal::Decimal>), DatabaseError> {
     let orders = rows.iter().map(|row| row.totals.orders).collect();
     let revenues =
         rows.iter().map(|row| revenue_to_sql(row.totals.revenue)).collect::<Result<_, _>>()?;

@@ -1,6 +1,6 @@
 //! What can go wrong with Postgres, said as what was being tried, with the cause behind it.
 
-use crate::domain::{QueryName, Span};
+use crate::domain::{EventTime, QueryName, Span};
 
 /// A failure of the database layer.
 #[derive(Debug, thiserror::Error)]
@@ -41,6 +41,24 @@ pub enum DatabaseError {
     /// There is no query of this name.
     #[error("there is no query `{0}`")]
     NoSuchQuery(QueryName),
+    /// A moment that has not come yet cannot be read as of.
+    #[error("{moment} is in the future: the database's clock says {now}")]
+    NotYet {
+        /// The moment asked for.
+        moment: EventTime,
+        /// The database's clock.
+        now: EventTime,
+    },
+    /// Of an earlier moment the query has no history.
+    #[error(
+        "{moment} is before {since}, when the query was created or reset: its history begins there"
+    )]
+    BeforeHistory {
+        /// The moment asked for.
+        moment: EventTime,
+        /// The first moment that can be read.
+        since: EventTime,
+    },
     /// Something stored does not read back as what it must be.
     #[error("the stored {what} cannot be read: {detail}")]
     Unreadable {
@@ -63,6 +81,8 @@ impl DatabaseError {
             | Self::Unsuitable(_)
             | Self::ProgressMoved
             | Self::NoSuchQuery(_)
+            | Self::NotYet { .. }
+            | Self::BeforeHistory { .. }
             | Self::Unreadable { .. } => false,
         }
     }

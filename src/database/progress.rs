@@ -99,22 +99,22 @@ pub struct CommittedProgress {
     pub entry: ProgressEntry,
 }
 
-/// Adds an entry inside the batch's transaction; returns its timestamp.
+/// Adds the entry of a batch committed at `moment`, inside its transaction.
 pub(super) async fn progress_insert(
     conn: &mut PgConnection,
     query_id: i64,
     entry: &ProgressEntry,
-) -> Result<DateTime<Utc>, DatabaseError> {
+    moment: DateTime<Utc>,
+) -> Result<(), DatabaseError> {
     let time =
         |of: fn(&EventTimeRange) -> EventTime| entry.event_time.map(|range| of(&range).to_utc());
-    sqlx::query_scalar(
+    sqlx::query(
         "insert into progress (query_id, batch_id, events_in, late_events, duplicates, late_watermark,
              watermark, event_time_min, event_time_max, event_time_avg, rows_written, state_windows,
              state_updated, state_removed, position_from, position_to, read_us, compute_us, commit_us,
-             total_us, closed_by)
+             total_us, closed_by, \"timestamp\")
          values ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17, $18, $19,
-             $20, $21)
-         returning \"timestamp\"",
+             $20, $21, $22)",
     )
     .bind(query_id)
     .bind(entry.batch_id.get())
@@ -137,9 +137,11 @@ pub(super) async fn progress_insert(
     .bind(entry.durations.commit_us)
     .bind(entry.durations.total_us)
     .bind(entry.closed_by.map(ClosedBy::as_str))
-    .fetch_one(conn)
+    .bind(moment)
+    .execute(conn)
     .await
-    .doing("write a progress entry")
+    .doing("write a progress entry")?;
+    Ok(())
 }
 
 #[derive(Debug, sqlx::FromRow)]

@@ -1,10 +1,12 @@
 //! Quarantine: events that claim to come from the future.
 
 use chrono::{DateTime, Utc};
+use serde_json::{Value, json};
 use sqlx::{PgConnection, Postgres, QueryBuilder};
 
 use super::append::{AppendRequest, Release};
 use super::append_rows::bind_events;
+use super::audit::{AuditAction, AuditFact, audit_insert};
 use super::error::Doing;
 use super::raw_log::EventColumns;
 use super::{Database, DatabaseError};
@@ -128,16 +130,39 @@ impl Database {
         event_id: &EventId,
         note: &Note,
     ) -> Result<bool, DatabaseError> {
+        let mut transaction = self.engine.begin().await.doing("begin a rejection")?;
         let done = sqlx::query(
-            "update quarantine set resolved_at = now(), action = 'reject', note = $2
+            "update quarantine set resolved_at = clock_timestamp(), action = 'reject', note = $2
              where event_id = $1 and resolved_at is null",
         )
         .bind(event_id.as_str())
         .bind(note.as_str())
-        .execute(&self.engine)
+        .execute(&mut *transaction)
         .await
         .doing("reject an event in quarantine")?;
-        Ok(done.rows_affected() == 1)
+        if done.rows_affected() == 0 {
+            return Ok(false);
+        }
+        let fact = decision_fact(AuditAction::QuarantineRejected, event_id, note, json!({}));
+        audit_insert(&mut transaction, &fact).await?;
+        transaction.commit().await.doing("commit a rejection")?;
+        Ok(true)
+    }
+}
+
+fn decision_fact(
+    action: AuditAction,
+    event_id: &EventId,
+    note: &Note,
+    details: Value,
+) -> AuditFact {
+    AuditFact {
+        action,
+        query: None,
+        event_id: Some(event_id.clone()),
+        done_by: None,
+        note: Some(note.to_string()),
+        details,
     }
 }
 
@@ -219,10 +244,10 @@ pub(super) async fn quarantine_release(
     releases: &[(&Release, &Quarantined)],
     seqs: &[Seq],
 ) -> Result<(), DatabaseError> {
-    for ((release, _), seq) in releases.iter().zip(seqs) {
+    for ((release, quarantined), seq) in releases.iter().zip(seqs) {
         sqlx::query(
             "with released as (
-                 update quarantine set resolved_at = now(), action = 'release', note = $3, released_seq = $2
+                 update quarantine set resolved_at = clock_timestamp(), action = 'release', note = $3, released_seq = $2
                  where event_id = $1 returning *
              ), known as (
                  update event_keys set seq = $2 where event_id = $1
@@ -240,6 +265,15 @@ pub(super) async fn quarantine_release(
         .execute(&mut *conn)
         .await
         .doing("release an event from quarantine")?;
+        let counts_at = release.event_time.unwrap_or(quarantined.event.event_time);
+        let details = json!({
+            "seq": seq.get(),
+            "event_time": counts_at.to_string(),
+            "posted_event_time": quarantined.event.event_time.to_string(),
+        });
+        let action = AuditAction::QuarantineReleased;
+        let fact = decision_fact(action, &release.event_id, &release.note, details);
+        audit_insert(conn, &fact).await?;
     }
     Ok(())
 }

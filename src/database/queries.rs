@@ -283,57 +283,6 @@ impl Database {
         }
     }
 
-    /// Starts a query over from where it started: its rows, state, ledger and progress are removed.
-    ///
-    /// # Errors
-    /// [`DatabaseError::NoSuchQuery`] or [`DatabaseError::Failed`].
-    pub async fn query_reset(&self, name: &QueryName) -> Result<(), DatabaseError> {
-        let mut transaction = self.engine.begin().await.doing("begin a reset")?;
-        let query_id: Option<i64> = sqlx::query_scalar(
-            "update queries set epoch = epoch + 1, position = start_seq, next_batch_id = 0, error = null,
-                 watermark = 'epoch', next_watermark = 'epoch', next_watermark_by_sources = 'epoch',
-                 newest_event_time = null
-             where name = $1 returning query_id",
-        )
-        .bind(name.as_str())
-        .fetch_optional(&mut *transaction)
-        .await
-        .doing("reset a query")?;
-        let query_id = query_id.ok_or_else(|| DatabaseError::NoSuchQuery(name.clone()))?;
-        for delete in [
-            "delete from window_state where query_id = $1",
-            "delete from duplicate_state where query_id = $1",
-            "delete from poison_events where query_id = $1",
-            "delete from window_rows where query_id = $1",
-            "delete from dropped_events where query_id = $1",
-            "delete from progress where query_id = $1",
-        ] {
-            sqlx::query(delete)
-                .bind(query_id)
-                .execute(&mut *transaction)
-                .await
-                .doing("reset a query")?;
-        }
-        transaction.commit().await.doing("commit a reset")
-    }
-
-    /// Deletes a query and everything it wrote; the raw log stays.
-    ///
-    /// # Errors
-    /// [`DatabaseError::NoSuchQuery`] or [`DatabaseError::Failed`].
-    pub async fn query_delete(&self, name: &QueryName) -> Result<(), DatabaseError> {
-        let done = sqlx::query("delete from queries where name = $1")
-            .bind(name.as_str())
-            .execute(&self.engine)
-            .await
-            .doing("delete a query")?;
-        if done.rows_affected() == 0 {
-            Err(DatabaseError::NoSuchQuery(name.clone()))
-        } else {
-            Ok(())
-        }
-    }
-
     /// Notes why a query's last attempt failed, for everybody who asks after it.
     ///
     /// # Errors

@@ -1,19 +1,20 @@
 //! The recount: what the raw log says, by plain SQL that shares nothing with the engine, beside
-//! what the stream wrote. Everything is read in one snapshot.
+//! what the stream wrote. Everything is read in one snapshot, now or as of an earlier moment.
+//!
+//! A row that cannot be read, whoever damaged it, becomes a finding; the report goes on.
 
 use chrono::{DateTime, Utc};
-use rust_decimal::Decimal;
-use sqlx::postgres::PgRow;
-use sqlx::{Connection as _, PgConnection, Postgres, QueryBuilder, Row as _};
+use sqlx::{Connection as _, PgConnection, Postgres, QueryBuilder};
 
+use super::as_of::{AsOf, find_as_of, rows_sql, settle};
 use super::error::Doing;
+use super::findings::{Finding, Findings};
+use super::ledger_sql::{ledger_sql, range_sql};
 use super::queries::{StoredQuery, find};
-use super::recount_sql::{RecountSql, set_aside_sql};
-use super::values::{WindowColumns, revenue_from_sql, unreadable};
+use super::recount_lines::{column, columns, event_ids, recount, set_aside};
+use super::values::WindowColumns;
 use super::{Database, DatabaseError};
-use crate::domain::{
-    EventId, EventTime, GroupKey, OutputMode, QueryName, Totals, Window, WindowKey, WindowSpec,
-};
+use crate::domain::{EventId, EventTime, OutputMode, QueryName, Totals, WindowKey, WindowSpec};
 
 /// Which windows to recount: those that start in `[from, to)`.
 #[derive(Debug, Clone, Copy, Default)]
@@ -38,13 +39,19 @@ pub struct ReconciliationSnapshot {
     /// What the raw log holds. Of sessions a line is what all matching events together would make,
     /// counted or not: every session of the stream lies in just one.
     pub recount: Vec<(WindowKey, Recount)>,
-    /// The late events of each window that the recount counts, with their ids.
+    /// The late events of each window that the recount counts and no correction holds, with their
+    /// ids.
     pub late: Vec<(WindowKey, Totals, Vec<EventId>)>,
-    /// What is counted in state and not written yet; only in append mode.
-    pub open: Vec<(WindowKey, Totals)>,
+    /// What corrections add to each window.
+    pub corrections: Vec<(WindowKey, Totals)>,
+    /// What is counted in state and not written yet; only in append mode. Nothing as of an earlier
+    /// moment: that state is gone, and what it held follows from the rest.
+    pub open: Option<Vec<(WindowKey, Totals)>>,
     /// Events that are set aside: in quarantine, or out of the log because the engine could not
     /// process them.
     pub quarantined: Vec<(WindowKey, Totals)>,
+    /// What was met and cannot be.
+    pub findings: Vec<Finding>,
 }
 
 /// The raw log's side of one window. An event has two verdicts: the recount counts the first of each
@@ -61,8 +68,16 @@ pub struct Recount {
     pub duplicates: Totals,
 }
 
+/// What every part of a snapshot is read for.
+#[derive(Debug)]
+pub(super) struct Asked<'query> {
+    pub(super) query: &'query StoredQuery,
+    pub(super) range: RecountRange,
+    pub(super) as_of: Option<AsOf>,
+}
+
 impl Database {
-    /// Reads both sides in one repeatable-read snapshot.
+    /// Reads both sides in one repeatable-read snapshot, as they stand now.
     ///
     /// # Errors
     /// [`DatabaseError::NoSuchQuery`], [`DatabaseError::Unreadable`] or [`DatabaseError::Failed`].
@@ -71,32 +86,66 @@ impl Database {
         name: &QueryName,
         range: RecountRange,
     ) -> Result<ReconciliationSnapshot, DatabaseError> {
+        self.snapshot(name, range, None).await
+    }
+
+    /// The same as both sides stood at `moment`; it comes out the same whenever it is asked for.
+    ///
+    /// # Errors
+    /// Also [`DatabaseError::NotYet`] and [`DatabaseError::BeforeHistory`].
+    pub async fn reconciliation_snapshot_as_of(
+        &self,
+        name: &QueryName,
+        range: RecountRange,
+        moment: EventTime,
+    ) -> Result<ReconciliationSnapshot, DatabaseError> {
+        self.snapshot(name, range, Some(moment)).await
+    }
+
+    async fn snapshot(
+        &self,
+        name: &QueryName,
+        range: RecountRange,
+        moment: Option<EventTime>,
+    ) -> Result<ReconciliationSnapshot, DatabaseError> {
         let mut reader = self.reader().await?;
+        if let Some(moment) = moment {
+            settle(&mut reader, name, moment).await?;
+        }
         let mut transaction = reader
             .begin_with("begin transaction isolation level repeatable read, read only")
             .await
             .doing("begin a reconciliation")?;
         let conn = &mut *transaction;
-        let query = find(conn, name, false).await?;
-        let as_of = sqlx::query_scalar("select now()")
+        let (query, as_of) = match moment {
+            Some(moment) => {
+                find_as_of(conn, name, moment).await.map(|(query, as_of)| (query, Some(as_of)))?
+            }
+            None => (find(conn, name, false).await?, None),
+        };
+        let now = sqlx::query_scalar("select now()")
             .fetch_one(&mut *conn)
             .await
             .doing("read the clock")?;
         // A session may begin before the range and its line with it, so all of them are read.
         let is_session = matches!(query.spec.window, WindowSpec::Session { .. });
         let read = if is_session { RecountRange::default() } else { range };
-        let recounted = recount(conn, &query, read).await?;
-        let late = match has_verdicts(&query) {
-            true => recounted.late,
-            false => late_events(conn, query.query_id, read).await?,
+        let asked = Asked { query: &query, range: read, as_of };
+        let mut findings = Findings::default();
+        let recounted = recount(conn, &asked, &mut findings).await?;
+        let late = match recounted.late {
+            Some(late) => late,
+            None => late_events(conn, &asked, &mut findings).await?,
         };
         let snapshot = ReconciliationSnapshot {
-            as_of,
-            stream: stream_rows(conn, query.query_id, read).await?,
+            as_of: as_of.map_or(now, |as_of| as_of.moment().to_utc()),
+            stream: stream_rows(conn, &asked, &mut findings).await?,
             recount: recounted.lines,
             late,
-            open: open_windows(conn, &query, read).await?,
-            quarantined: set_aside(conn, &query, read).await?,
+            corrections: corrections(conn, &asked, &mut findings).await?,
+            open: open_windows(conn, &asked, &mut findings).await?,
+            quarantined: set_aside(conn, &asked, &mut findings).await?,
+            findings: findings.0,
             query,
             range,
         };
@@ -107,155 +156,83 @@ impl Database {
 
 async fn stream_rows(
     conn: &mut PgConnection,
-    query_id: i64,
-    range: RecountRange,
+    asked: &Asked<'_>,
+    findings: &mut Findings,
 ) -> Result<Vec<(WindowKey, Totals, bool)>, DatabaseError> {
-    let mut select = QueryBuilder::<Postgres>::new(
-        "select *, closed_by is not null as is_final from window_rows",
-    );
-    push_query_and_range(&mut select, query_id, range);
+    let mut select = QueryBuilder::<Postgres>::new(format!(
+        "select *, closed_by is not null as is_final from {}",
+        rows_sql(asked.query, asked.as_of)
+    ));
+    push_query_and_range(&mut select, asked);
     let rows = select.build().fetch_all(conn).await.doing("read what the stream wrote")?;
-    rows.iter()
-        .map(|row| {
-            let (key, totals) = columns::<WindowColumns>(row)?.read()?;
-            Ok((key, totals, column(row, "is_final")?))
-        })
-        .collect()
+    let read = rows.iter().map(|row| {
+        let (key, totals) = columns::<WindowColumns>(row)?.read()?;
+        Ok((key, totals, column(row, "is_final")?))
+    });
+    Ok(read.filter_map(|read| findings.readable("window_rows", read)).collect())
 }
 
 async fn open_windows(
     conn: &mut PgConnection,
-    query: &StoredQuery,
-    range: RecountRange,
-) -> Result<Vec<(WindowKey, Totals)>, DatabaseError> {
-    if query.spec.output_mode != OutputMode::Append {
-        return Ok(Vec::new());
+    asked: &Asked<'_>,
+    findings: &mut Findings,
+) -> Result<Option<Vec<(WindowKey, Totals)>>, DatabaseError> {
+    if asked.query.spec.output_mode != OutputMode::Append {
+        return Ok(Some(Vec::new()));
+    }
+    if asked.as_of.is_some() {
+        return Ok(None);
     }
     let mut select = QueryBuilder::<Postgres>::new("select * from window_state");
-    push_query_and_range(&mut select, query.query_id, range);
-    let rows: Vec<WindowColumns> =
-        select.build_query_as().fetch_all(conn).await.doing("read the open windows")?;
-    rows.iter().map(WindowColumns::read).collect()
+    push_query_and_range(&mut select, asked);
+    let rows = select.build().fetch_all(conn).await.doing("read the open windows")?;
+    let read = rows.iter().map(|row| columns::<WindowColumns>(row)?.read());
+    Ok(Some(read.filter_map(|read| findings.readable("window_state", read)).collect()))
 }
 
-/// The ledger's late entries; their money is that of the raw log.
+/// The ledger's late entries that no correction holds, with the money that the ledger says: changed
+/// in the log since, it does not add up any more.
 async fn late_events(
     conn: &mut PgConnection,
-    query_id: i64,
-    range: RecountRange,
+    asked: &Asked<'_>,
+    findings: &mut Findings,
 ) -> Result<Vec<(WindowKey, Totals, Vec<EventId>)>, DatabaseError> {
-    let mut select = QueryBuilder::<Postgres>::new(
-        "select window_start, window_end, dropped_events.currency, group_keys, count(*) as orders,
-             sum(raw_events.amount) as revenue, array_agg(event_id order by seq) as event_ids
-         from dropped_events join raw_events using (seq)",
-    );
-    push_query_and_range(&mut select, query_id, range);
-    select.push(" and reason = 'late' group by window_start, window_end, dropped_events.currency, group_keys");
+    let ledger = ledger_sql(asked.query, asked.range, asked.as_of);
+    let mut select = QueryBuilder::<Postgres>::new(format!(
+        "with {ledger} select window_start, window_end, ledger.currency, group_keys, count(*) as orders,
+             sum(ledger.amount) as revenue,
+             array_agg(coalesce(event_id, 'seq ' || seq || ' of no event') order by seq) as event_ids
+         from ledger left join raw_events using (seq) where correction is null
+         group by window_start, window_end, ledger.currency, group_keys"
+    ));
     let rows = select.build().fetch_all(conn).await.doing("read the late events")?;
-    rows.iter()
-        .map(|row| {
-            let (key, totals) = columns::<WindowColumns>(row)?.read()?;
-            Ok((key, totals, event_ids(row, "event_ids")?))
-        })
-        .collect()
+    let read = rows.iter().map(|row| {
+        let (key, totals) = columns::<WindowColumns>(row)?.read()?;
+        Ok((key, totals, event_ids(row, "event_ids")?))
+    });
+    Ok(read.filter_map(|read| findings.readable("dropped_events", read)).collect())
 }
 
-fn push_query_and_range(select: &mut QueryBuilder<Postgres>, query_id: i64, range: RecountRange) {
-    select.push(" where query_id = ").push_bind(query_id);
-    if let Some(from) = range.from {
-        select.push(" and window_start >= ").push_bind(from.to_utc());
-    }
-    if let Some(to) = range.to {
-        select.push(" and window_start < ").push_bind(to.to_utc());
-    }
-}
-
-/// Whether the recount's pass itself tells what the stream made of each event; else the ledger does.
-fn has_verdicts(query: &StoredQuery) -> bool {
-    !query.spec.deduplicate.is_empty() || matches!(query.spec.window, WindowSpec::Session { .. })
-}
-
-/// What one pass over the raw log found.
-#[derive(Debug, Default)]
-struct Recounted {
-    lines: Vec<(WindowKey, Recount)>,
-    late: Vec<(WindowKey, Totals, Vec<EventId>)>,
-}
-
-/// Counts the raw log by window, currency and group.
-async fn recount(
+async fn corrections(
     conn: &mut PgConnection,
-    query: &StoredQuery,
-    range: RecountRange,
-) -> Result<Recounted, DatabaseError> {
-    let mut select = RecountSql::new(query, range).select();
-    let rows = select.build().fetch_all(conn).await.doing("recount the raw log")?;
-    let with_verdicts = has_verdicts(query);
-    let mut recounted = Recounted::default();
-    for row in &rows {
-        let key = window_key(row, query)?;
-        let mut line = Recount {
-            all: totals(row, "orders", "revenue")?,
-            waiting: totals(row, "waiting_orders", "waiting_revenue")?,
-            ..Recount::default()
-        };
-        if with_verdicts {
-            line.repeats = totals(row, "repeated_orders", "repeated_revenue")?;
-            line.duplicates = totals(row, "duplicate_orders", "duplicate_revenue")?;
-            let late = totals(row, "late_orders", "late_revenue")?;
-            if late != Totals::ZERO {
-                recounted.late.push((key.clone(), late, event_ids(row, "late_event_ids")?));
-            }
-        }
-        recounted.lines.push((key, line));
-    }
-    Ok(recounted)
-}
-
-/// Events that match the query and are in no log that it could read.
-async fn set_aside(
-    conn: &mut PgConnection,
-    query: &StoredQuery,
-    range: RecountRange,
+    asked: &Asked<'_>,
+    findings: &mut Findings,
 ) -> Result<Vec<(WindowKey, Totals)>, DatabaseError> {
-    let mut select = set_aside_sql(query, range);
-    let rows = select.build().fetch_all(conn).await.doing("count what is in quarantine")?;
-    rows.iter()
-        .map(|row| Ok((window_key(row, query)?, totals(row, "orders", "revenue")?)))
-        .collect()
+    let mut select = QueryBuilder::<Postgres>::new(
+        "select window_start, window_end, currency, group_keys, sum(orders)::bigint as orders,
+             sum(revenue) as revenue from corrections",
+    );
+    push_query_and_range(&mut select, asked);
+    if let Some(as_of) = asked.as_of {
+        select.push(format!(" and booked_at <= {}", as_of.literal()));
+    }
+    select.push(" group by window_start, window_end, currency, group_keys");
+    let rows = select.build().fetch_all(conn).await.doing("read the corrections")?;
+    let read = rows.iter().map(|row| columns::<WindowColumns>(row)?.read());
+    Ok(read.filter_map(|read| findings.readable("corrections", read)).collect())
 }
 
-fn window_key(row: &PgRow, query: &StoredQuery) -> Result<WindowKey, DatabaseError> {
-    let window = Window {
-        start: EventTime::from_utc(column(row, "window_start")?),
-        end: EventTime::from_utc(column(row, "window_end")?),
-    };
-    let currency: String = column(row, "currency")?;
-    let currency = currency.parse().map_err(|error| unreadable("currency", error))?;
-    let group = (0..query.spec.group_by.len())
-        .map(|index| column(row, format!("group_{index}").as_str()))
-        .collect::<Result<_, _>>()?;
-    Ok(WindowKey { window, currency, group: GroupKey(group) })
-}
-
-fn event_ids(row: &PgRow, name: &str) -> Result<Vec<EventId>, DatabaseError> {
-    let ids: Vec<String> = column(row, name)?;
-    let ids = ids.into_iter().map(EventId::try_from);
-    ids.collect::<Result<_, _>>().map_err(|error| unreadable("event_id", error))
-}
-
-fn totals(row: &PgRow, orders: &str, revenue: &str) -> Result<Totals, DatabaseError> {
-    let revenue: Decimal = column(row, revenue)?;
-    Ok(Totals { orders: column(row, orders)?, revenue: revenue_from_sql(revenue) })
-}
-
-fn column<'row, T>(row: &'row PgRow, name: &str) -> Result<T, DatabaseError>
-where
-    T: sqlx::Decode<'row, Postgres> + sqlx::Type<Postgres>,
-{
-    row.try_get(name).doing("read a column")
-}
-
-fn columns<'row, T: sqlx::FromRow<'row, PgRow>>(row: &'row PgRow) -> Result<T, DatabaseError> {
-    T::from_row(row).doing("read a row")
+fn push_query_and_range(select: &mut QueryBuilder<Postgres>, asked: &Asked<'_>) {
+    select.push(" where query_id = ").push_bind(asked.query.query_id);
+    select.push(range_sql(asked.range, ""));
 }

@@ -4,7 +4,9 @@ use chrono::{DateTime, Utc};
 use rust_decimal::Decimal;
 use sqlx::{Postgres, QueryBuilder};
 
+use super::as_of::{AsOf, rows_sql};
 use super::error::Doing;
+use super::queries::StoredQuery;
 use super::values::{WindowColumns, group_to_sql, revenue_from_sql};
 use super::{Database, DatabaseError};
 use crate::domain::{BatchId, EventTime, Totals, WindowKey};
@@ -24,6 +26,10 @@ pub struct WindowSelection {
     pub is_final: Option<bool>,
     /// Whether the query's windows are sessions.
     pub of_sessions: bool,
+    /// With the booked corrections added, and rows that only they make.
+    pub is_corrected: bool,
+    /// As they stood at this moment.
+    pub as_of: Option<AsOf>,
     /// Rows after this one, in the order of reading.
     pub after: Option<WindowKey>,
 }
@@ -35,25 +41,32 @@ pub struct WindowRow {
     pub key: WindowKey,
     /// What was counted.
     pub totals: Totals,
-    /// The batch that wrote it last.
-    pub batch_id: BatchId,
-    /// When that was, by the database's clock.
+    /// Whether it will never change.
+    pub is_final: bool,
+    /// The batch that wrote it last; nothing for a row that only corrections make.
+    pub batch_id: Option<BatchId>,
+    /// When that was, or when its last correction was booked, by the database's clock.
     pub written_at: DateTime<Utc>,
-    /// What made it final; nothing while its window is open.
+    /// What made it final; nothing while its window is open, and for a row that only corrections make.
     pub closed_by: Option<String>,
-    /// Events for its window that came too late to count.
+    /// Events for its window that came too late to count; with corrections, those in none.
     pub late_since: Totals,
+    /// How much of the totals are corrections, where they were asked for.
+    pub corrections: Option<Totals>,
 }
 
 #[derive(Debug, sqlx::FromRow)]
 struct RowColumns {
     #[sqlx(flatten)]
     window: WindowColumns,
-    batch_id: i64,
+    is_final: bool,
+    batch_id: Option<i64>,
     written_at: DateTime<Utc>,
     closed_by: Option<String>,
     late_orders: i64,
     late_revenue: Decimal,
+    correction_orders: Option<i64>,
+    correction_revenue: Option<Decimal>,
 }
 
 impl RowColumns {
@@ -62,13 +75,18 @@ impl RowColumns {
         Ok(WindowRow {
             key,
             totals,
-            batch_id: BatchId::new(self.batch_id),
+            is_final: self.is_final,
+            batch_id: self.batch_id.map(BatchId::new),
             written_at: self.written_at,
             closed_by: self.closed_by,
             late_since: Totals {
                 orders: self.late_orders,
                 revenue: revenue_from_sql(self.late_revenue),
             },
+            corrections: self
+                .correction_orders
+                .zip(self.correction_revenue)
+                .map(|(orders, revenue)| Totals { orders, revenue: revenue_from_sql(revenue) }),
         })
     }
 }
@@ -80,35 +98,30 @@ impl Database {
     /// [`DatabaseError::Failed`] or [`DatabaseError::Unreadable`].
     pub async fn windows(
         &self,
-        query_id: i64,
+        query: &StoredQuery,
         selection: &WindowSelection,
         limit: u32,
     ) -> Result<Vec<WindowRow>, DatabaseError> {
-        let mut select = QueryBuilder::<Postgres>::new(
+        let mut select = QueryBuilder::<Postgres>::new(format!(
             "select selected.*, late.orders as late_orders, late.revenue as late_revenue
-             from (select * from window_rows where query_id = ",
-        );
-        select.push_bind(query_id);
+             from (select * from ({}) standing where query_id = ",
+            shown_rows_sql(query, selection)
+        ));
+        select.push_bind(query.query_id);
         push_conditions(&mut select, selection);
         select.push(" order by window_start, window_end, group_keys, currency limit ");
         select.push_bind(i64::from(limit));
-        select.push(
+        select.push(format!(
             ") selected cross join lateral (
                  select count(*) as orders, coalesce(sum(amount), 0) as revenue from dropped_events dropped
                  where dropped.query_id = selected.query_id and dropped.reason = 'late'
                      and dropped.group_keys = selected.group_keys
-                     and dropped.currency = selected.currency and ",
-        );
-        // A late event would have joined every session that it touches.
-        select.push(match selection.of_sessions {
-            true => {
-                "dropped.window_start <= selected.window_end and dropped.window_end >= selected.window_start"
-            }
-            false => {
-                "dropped.window_start = selected.window_start and dropped.window_end = selected.window_end"
-            }
-        });
-        select.push(") late order by window_start, window_end, group_keys, currency");
+                     and dropped.currency = selected.currency and {}{}
+             ) late
+             order by window_start, window_end, group_keys, currency",
+            late_window(selection),
+            late_condition(selection)
+        ));
         let columns: Vec<RowColumns> = select
             .build_query_as()
             .fetch_all(&mut *self.reader().await?)
@@ -116,6 +129,68 @@ impl Database {
             .doing("read output rows")?;
         columns.into_iter().map(RowColumns::read).collect()
     }
+}
+
+/// The rows that are shown: as the stream wrote them, or with corrections.
+fn shown_rows_sql(query: &StoredQuery, selection: &WindowSelection) -> String {
+    let rows = rows_sql(query, selection.as_of);
+    let query_id = query.query_id;
+    if !selection.is_corrected {
+        return format!(
+            "select *, closed_by is not null as is_final, null::bigint as correction_orders,
+                 null::numeric as correction_revenue from {rows}"
+        );
+    }
+    let booked = selection
+        .as_of
+        .map_or(String::new(), |as_of| format!(" and booked_at <= {}", as_of.literal()));
+    // Rows stand for themselves also where nothing is booked, and bookings where no row is.
+    format!(
+        "select {query_id}::bigint as query_id, window_start, window_end, currency, group_keys,
+             coalesce(rows.orders, 0) + coalesce(booked.orders, 0) as orders,
+             coalesce(rows.revenue, 0) + coalesce(booked.revenue, 0) as revenue,
+             batch_id, coalesce(written_at, booked_at) as written_at, closed_by,
+             closed_by is not null or batch_id is null as is_final,
+             coalesce(booked.orders, 0) as correction_orders,
+             coalesce(booked.revenue, 0) as correction_revenue
+         from (select * from {rows} where query_id = {query_id}) rows
+         full join (
+             select window_start, window_end, currency, group_keys, sum(orders)::bigint as orders,
+                 sum(revenue) as revenue, max(booked_at) as booked_at
+             from corrections where query_id = {query_id}{booked}
+             group by window_start, window_end, currency, group_keys
+         ) booked using (window_start, window_end, currency, group_keys)"
+    )
+}
+
+/// Which windows of the ledger stand beside a row: its own; of sessions all that would have joined it.
+const fn late_window(selection: &WindowSelection) -> &'static str {
+    if selection.of_sessions {
+        "dropped.window_start <= selected.window_end and dropped.window_end >= selected.window_start"
+    } else {
+        "dropped.window_start = selected.window_start and dropped.window_end = selected.window_end"
+    }
+}
+
+/// Which entries of the ledger stand beside a row.
+fn late_condition(selection: &WindowSelection) -> String {
+    let mut condition = match selection.as_of {
+        Some(as_of) => format!(" and {}", as_of.batches("dropped")),
+        None => String::new(),
+    };
+    if selection.is_corrected {
+        let booked = selection
+            .as_of
+            .map_or(String::new(), |as_of| format!(" and booked_at <= {}", as_of.literal()));
+        condition.push_str(&format!(
+            " and not exists (select from corrected_events corrected
+                 join corrections using (query_id, number)
+                 where corrected.query_id = dropped.query_id and corrected.seq = dropped.seq
+                     and corrected.window_start = dropped.window_start
+                     and corrected.window_end = dropped.window_end{booked})"
+        ));
+    }
+    condition
 }
 
 fn push_conditions(select: &mut QueryBuilder<Postgres>, selection: &WindowSelection) {
@@ -134,7 +209,7 @@ fn push_conditions(select: &mut QueryBuilder<Postgres>, selection: &WindowSelect
         select.push("::int, '') = ").push_bind(value.clone());
     }
     if let Some(is_final) = selection.is_final {
-        select.push(if is_final { " and closed_by is not null" } else { " and closed_by is null" });
+        select.push(if is_final { " and is_final" } else { " and not is_final" });
     }
     if let Some(after) = &selection.after {
         select.push(" and (window_start, window_end, group_keys, currency) > (");

@@ -38,7 +38,7 @@ pub struct FoldedRow {
     /// What was counted.
     pub totals: Totals,
     /// The last batch that wrote one of the rows.
-    pub batch_id: BatchId,
+    pub batch_id: Option<BatchId>,
     /// The last moment when one was written, by the database's clock.
     pub written_at: DateTime<Utc>,
     /// What made it final: the wall clock, where that closed one of its windows. Nothing while it is not.

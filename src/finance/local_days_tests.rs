@@ -24,11 +24,13 @@ fn hour(start: &str, store: &str, cents: i128, closed_by: Option<&str>) -> Windo
             group: GroupKey(vec![Some(store.to_owned())]),
         },
         totals,
-        batch_id: BatchId::new(i64::try_from(cents).expect("few")),
+        is_final: closed_by.is_some(),
+        batch_id: Some(BatchId::new(i64::try_from(cents).expect("few"))),
         written_at: DateTime::from_timestamp(i64::try_from(cents).expect("few"), 0)
             .expect("a moment"),
         closed_by: closed_by.map(str::to_owned),
         late_since: totals,
+        corrections: None,
     }
 }
 
@@ -55,7 +57,10 @@ fn the_hours_of_a_day_of_25_hours_are_all_in_it() {
     let expected = [("2026-10-24", 1), ("2026-10-25", 25), ("2026-10-26", 1)];
     assert_eq!(told, expected.map(|(date, orders)| (date.to_owned(), orders)));
     assert_eq!(folds[1].late_since, folds[1].totals);
-    assert_eq!((folds[1].batch_id.get(), folds[1].written_at.timestamp()), (2, 2));
+    assert_eq!(
+        (folds[1].batch_id.map_or(0, BatchId::get), folds[1].written_at.timestamp()),
+        (2, 2)
+    );
 }
 
 #[test]

@@ -1,19 +1,21 @@
 //! The stream against the recount, window by window, every difference itemised. Pure.
 //!
-//! For every window and group: recount − stream = late + open + waiting − repeats, in events and in
-//! money.
+//! For every window and group: recount − stream = corrections + late + open + waiting − repeats, in
+//! events and in money; `late` is what no correction holds.
 //! What does not add up is `unexplained`, and somebody should look.
 
 use std::collections::BTreeMap;
 
 use crate::database::{ReconciliationSnapshot, Recount, RecountRange};
-use crate::domain::{Currency, EventId, EventTime, GroupKey, Totals, WindowKey, WindowSpec};
+use crate::domain::{Currency, EventId, EventTime, GroupKey, Money, Totals, WindowKey, WindowSpec};
 
 /// What a window's comparison comes to; the first that applies.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Verdict {
     /// The difference is not what its parts add up to: something was damaged.
     Unexplained,
+    /// Late events were booked as corrections.
+    Corrected,
     /// Events came after the window was final.
     Late,
     /// Events are counted in state, and the window is not final yet.
@@ -31,6 +33,7 @@ impl Verdict {
     pub const fn as_str(self) -> &'static str {
         match self {
             Self::Unexplained => "unexplained",
+            Self::Corrected => "corrected",
             Self::Late => "late",
             Self::Open => "open",
             Self::Waiting => "waiting",
@@ -53,6 +56,8 @@ pub struct Parts {
     pub duplicates: Totals,
     /// Set aside: in quarantine, or impossible to process. Stands beside the recount, not in it.
     pub quarantined: Totals,
+    /// Late events that were booked: they are in no row, and explained by who booked them.
+    pub corrections: Totals,
 }
 
 impl Parts {
@@ -62,6 +67,7 @@ impl Parts {
         repeats: Totals::ZERO,
         duplicates: Totals::ZERO,
         quarantined: Totals::ZERO,
+        corrections: Totals::ZERO,
     };
 
     fn plus(self, other: Self) -> Self {
@@ -71,6 +77,7 @@ impl Parts {
             repeats: self.repeats.plus(other.repeats),
             duplicates: self.duplicates.plus(other.duplicates),
             quarantined: self.quarantined.plus(other.quarantined),
+            corrections: self.corrections.plus(other.corrections),
         }
     }
 }
@@ -82,7 +89,7 @@ pub struct Line {
     pub stream: Option<Totals>,
     /// What the raw log holds; nothing where it holds no matching event.
     pub recount: Option<Totals>,
-    /// Late events.
+    /// Late events that no correction holds.
     pub late: Totals,
     /// Their ids, in the order of the raw log.
     pub late_event_ids: Vec<EventId>,
@@ -90,6 +97,8 @@ pub struct Line {
     pub parts: Parts,
     /// Whether the window is final.
     pub is_final: bool,
+    /// What was met here and cannot be; each a sentence without its full stop.
+    pub findings: Vec<String>,
 }
 
 impl Line {
@@ -100,6 +109,7 @@ impl Line {
         late_event_ids: Vec::new(),
         parts: Parts::NONE,
         is_final: false,
+        findings: Vec::new(),
     };
 
     /// What the recount has more than the stream.
@@ -109,14 +119,34 @@ impl Line {
 
     /// The part of the difference that nothing explains.
     pub fn unexplained(&self) -> Totals {
-        let Parts { open, waiting, repeats, .. } = self.parts;
-        self.difference().minus(self.late).minus(open).minus(waiting).plus(repeats)
+        let Parts { open, waiting, repeats, corrections, .. } = self.parts;
+        let explained = self.late.plus(corrections).plus(open).plus(waiting).minus(repeats);
+        self.difference().minus(explained)
+    }
+
+    /// Says in which way the sides disagree, where nothing explains it.
+    fn name_what_is_unexplained(&mut self, currency: Currency) {
+        let Totals { orders, revenue } = self.unexplained();
+        if self.unexplained() == Totals::ZERO {
+            return;
+        }
+        let money = Money { revenue, currency };
+        let what = match (self.stream, self.recount) {
+            (None, Some(_)) => "the stream has no row, or state, for what the raw log holds",
+            (Some(_), None) => "the stream has a row for which the raw log holds no event",
+            (Some(_), Some(_)) => "the stream's row, the ledger and the raw log disagree",
+            (None, None) => "the ledger or the state names events that the raw log does not hold",
+        };
+        let code = currency.code();
+        self.findings.push(format!("{what}: {orders} orders, {money} {code} are not explained"));
     }
 
     /// What the line comes to.
     pub fn verdict(&self) -> Verdict {
-        if self.unexplained() != Totals::ZERO {
+        if self.unexplained() != Totals::ZERO || !self.findings.is_empty() {
             Verdict::Unexplained
+        } else if self.parts.corrections != Totals::ZERO {
+            Verdict::Corrected
         } else if self.late != Totals::ZERO {
             Verdict::Late
         } else if self.parts.open != Totals::ZERO {
@@ -151,16 +181,44 @@ pub struct Reconciliation {
     pub lines: Vec<(WindowKey, Line)>,
     /// Per currency; currencies are never added together.
     pub totals: BTreeMap<Currency, CurrencyTotals>,
-    /// How many lines are unexplained.
+    /// How many lines are unexplained, and what was met besides that nobody can explain.
     pub unexplained: usize,
+    /// What was met and belongs to no line; each a sentence without its full stop.
+    pub findings: Vec<String>,
+}
+
+/// Which lines to keep: those of one currency, and of these values of the group key by their places;
+/// an empty text also means no value.
+#[derive(Debug, Clone, Default)]
+pub struct LineFilter {
+    /// The currency.
+    pub currency: Option<Currency>,
+    /// The values.
+    pub group: Vec<(usize, String)>,
+}
+
+impl LineFilter {
+    fn keeps(&self, key: &WindowKey) -> bool {
+        self.currency.is_none_or(|currency| currency == key.currency)
+            && self.group.iter().all(|(index, value)| {
+                key.group.0.get(*index).is_some_and(|has| has.as_deref().unwrap_or("") == value)
+            })
+    }
 }
 
 /// Compares both sides of a snapshot.
 pub fn compare(snapshot: &ReconciliationSnapshot) -> Reconciliation {
+    compare_some(snapshot, &LineFilter::default())
+}
+
+/// Compares both sides of a snapshot in the lines that `filter` keeps.
+pub fn compare_some(snapshot: &ReconciliationSnapshot, filter: &LineFilter) -> Reconciliation {
     let complete_through = snapshot.query.complete_through();
     let mut lines = gather(snapshot);
+    lines.retain(|key, _| filter.keeps(key));
     for (key, line) in &mut lines {
         line.is_final |= complete_through.is_some_and(|through| key.window.end <= through);
+        line.name_what_is_unexplained(key.currency);
     }
     let mut totals: BTreeMap<Currency, CurrencyTotals> = BTreeMap::new();
     for (key, line) in &lines {
@@ -170,10 +228,14 @@ pub fn compare(snapshot: &ReconciliationSnapshot) -> Reconciliation {
         sum.late = sum.late.plus(line.late);
         sum.parts = sum.parts.plus(line.parts);
     }
-    let unexplained = lines.values().filter(|line| line.verdict() == Verdict::Unexplained).count();
+    let lines_unexplained = lines.values().filter(|line| line.verdict() == Verdict::Unexplained);
+    let elsewhere = || snapshot.findings.iter().filter(|finding| finding.key.is_none());
+    let faults_elsewhere = elsewhere().filter(|finding| finding.is_fault).count();
+    let unexplained = lines_unexplained.count().saturating_add(faults_elsewhere);
+    let findings = elsewhere().map(|finding| finding.detail.clone()).collect();
     let mut lines: Vec<(WindowKey, Line)> = lines.into_iter().collect();
     lines.sort_by(|(a, _), (b, _)| reading_order(a).cmp(&reading_order(b)));
-    Reconciliation { lines, totals, unexplained }
+    Reconciliation { lines, totals, unexplained, findings }
 }
 
 fn reading_order(key: &WindowKey) -> (EventTime, EventTime, &GroupKey, Currency) {
@@ -206,9 +268,12 @@ fn gather(snapshot: &ReconciliationSnapshot) -> BTreeMap<WindowKey, Line> {
         });
     }
     for (key, totals, event_ids) in &snapshot.late {
-        line(key, &|line| (line.late, line.late_event_ids) = (*totals, event_ids.clone()));
+        line(key, &|line| {
+            line.late = line.late.plus(*totals);
+            line.late_event_ids.extend(event_ids.iter().cloned());
+        });
     }
-    for (key, totals) in &snapshot.open {
+    for (key, totals) in snapshot.open.iter().flatten() {
         line(key, &|line| {
             line.parts.open = line.parts.open.plus(*totals);
             line.is_final = false;
@@ -219,12 +284,40 @@ fn gather(snapshot: &ReconciliationSnapshot) -> BTreeMap<WindowKey, Line> {
             line.parts.quarantined = line.parts.quarantined.plus(*totals);
         });
     }
+    for (key, totals) in &snapshot.corrections {
+        line(key, &|line| {
+            line.parts.corrections = line.parts.corrections.plus(*totals);
+        });
+    }
+    for finding in &snapshot.findings {
+        if let Some(key) = &finding.key {
+            line(key, &|line| line.findings.push(finding.detail.clone()));
+        }
+    }
+    if snapshot.open.is_none() {
+        open_by_the_rest(snapshot, &mut lines);
+    }
     let RecountRange { from, to } = snapshot.range;
     lines.retain(|key, _| {
         let start = key.window.start;
         from.is_none_or(|from| start >= from) && to.is_none_or(|to| start < to)
     });
     lines
+}
+
+/// What was in state at an earlier moment: of windows that were not final then, what the query had
+/// read and counted. Of sessions some may have been written already.
+fn open_by_the_rest(snapshot: &ReconciliationSnapshot, lines: &mut BTreeMap<WindowKey, Line>) {
+    let watermark = snapshot.query.watermarks.current;
+    let is_session = matches!(snapshot.query.spec.window, WindowSpec::Session { .. });
+    let open_then = lines.iter_mut().filter(|(key, _)| !key.window.is_closed_at(watermark));
+    for line in open_then.map(|(_, line)| line) {
+        let Parts { waiting, repeats, corrections, .. } = line.parts;
+        let out_of_state = line.late.plus(corrections).plus(waiting).minus(repeats);
+        let written = line.stream.filter(|_| is_session).unwrap_or_default();
+        line.parts.open = line.recount.unwrap_or_default().minus(out_of_state).minus(written);
+        line.is_final &= line.parts.open == Totals::ZERO;
+    }
 }
 
 /// Where each session of the stream has its line: with the recounted session that holds it; what neither

@@ -253,12 +253,13 @@ pub(super) fn reconciliation() -> Value {
         "start": "2026-10-01T09:00:00Z", "end": "2026-10-01T10:00:00Z", "currency": "USD",
     });
     let line = with(with(window, sums.clone()), json!({ "late": late }));
-    let line = with(with(line, other_parts()), json!({ "final": true, "status": "late" }));
+    let line =
+        with(with(line, other_parts()), json!({ "final": true, "status": "late", "findings": [] }));
     let totals = with(with(sums, json!({ "late": figures(1, "22.00") })), other_parts());
     json!({
         "query": "hourly_sales", "as_of": "2026-10-01T12:41:00.000512Z",
         "watermark": "2026-10-01T11:40:00.000Z", "complete_through": "2026-10-01T11:00:00Z",
-        "windows": [line], "totals": { "USD": totals }, "unexplained": 0,
+        "windows": [line], "totals": { "USD": totals }, "unexplained": 0, "findings": [],
     })
 }
 

@@ -10,7 +10,9 @@ use super::params::Params;
 use super::problem::Problem;
 use super::row_stream::{PAGE_ROWS, Pages};
 use crate::database::{Database, DatabaseError, StoredQuery, WindowSelection};
-use crate::domain::{Calendar, ClosedBy, DayStart, EventTime, Granularity, WindowKey, Zone};
+use crate::domain::{
+    BatchId, Calendar, ClosedBy, DayStart, EventTime, Granularity, WindowKey, Zone,
+};
 use crate::finance::local_days::{FoldRange, FoldedRow, Folding};
 use crate::finance::local_fit::Foldable;
 
@@ -127,8 +129,7 @@ impl FoldPages {
         if self.is_done {
             return Ok(None);
         }
-        let windows =
-            self.database.windows(self.query.query_id, &self.selection, PAGE_ROWS).await?;
+        let windows = self.database.windows(&self.query, &self.selection, PAGE_ROWS).await?;
         let mut folds = VecDeque::new();
         for window in &windows {
             folds.extend(self.folding.take(window));
@@ -210,7 +211,7 @@ pub(super) struct FoldBody {
     /// Whether every window from `from` to `to` is final, those without a row included.
     pub(super) r#final: bool,
     /// The last batch that wrote one of the windows.
-    pub(super) batch_id: i64,
+    pub(super) batch_id: Option<i64>,
     /// When that was, by the database's clock.
     #[schema(format = DateTime)]
     pub(super) written_at: String,
@@ -236,7 +237,7 @@ impl FoldBody {
             currency: fold.currency.code(),
             figures: Figures::of(fold.totals, fold.currency),
             r#final: fold.is_final(),
-            batch_id: fold.batch_id.get(),
+            batch_id: fold.batch_id.map(BatchId::get),
             written_at: moment_text(fold.written_at),
             closed_by: fold.closed_by.map(ClosedBy::as_str),
             late_since: Figures::of(fold.late_since, fold.currency),

@@ -13,7 +13,11 @@
 //! Absent on purpose: SQL, event-time rules, transactions.
 
 mod access_log;
+mod audit;
 mod body;
+mod booking_body;
+mod correction_examples;
+mod corrections;
 mod decompression;
 mod delay_advice;
 mod delay_advice_body;

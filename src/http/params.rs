@@ -14,7 +14,7 @@ use super::HttpSettings;
 use super::paging::{Page, PageLink, decode_cursor};
 use super::problem::Problem;
 use super::problem_kind::ProblemKind;
-use crate::domain::{EventId, EventTime, Fault, QueryName, RangeEnd};
+use crate::domain::{EventField, EventId, EventTime, Fault, QueryName, RangeEnd};
 
 const LIMIT_DEFAULT: u32 = 100;
 const FOREIGN_CURSOR: &str = "is not a cursor of this list; take it from `next_cursor` as it is";
@@ -30,6 +30,18 @@ pub(super) struct Range {
     /// The first moment no longer inside, in the same form and bounds.
     #[param(value_type = Option<String>, format = DateTime, example = "2026-10-02T00:00:00Z")]
     pub(super) to: Option<EventTime>,
+}
+
+/// Documents the moment to read as of.
+#[derive(Debug, IntoParams)]
+#[into_params(parameter_in = Query)]
+#[expect(dead_code, reason = "read by `Params::as_of`; this documents it")]
+pub(super) struct AsOfParams {
+    /// As it stood at this moment, by the database's clock: not in the future, and not before the query
+    /// was created or last reset. RFC 3339 with `Z` or an offset (its `+` written `%2B`). The answer is
+    /// the same whenever it is asked for.
+    #[param(value_type = Option<String>, format = DateTime, example = "2026-10-05T22:00:00Z")]
+    as_of: Option<String>,
 }
 
 /// The query parameters of a request. What is not asked for by [`finish`](Self::finish) is a fault.
@@ -143,6 +155,17 @@ impl Params {
             self.fault("from", "out_of_range", format_args!("{from} is after `to`, {to}"));
         }
         range
+    }
+
+    /// The moment to read as of.
+    pub(super) fn as_of(&mut self) -> Option<EventTime> {
+        self.parse("as_of").map(|RangeEnd(moment)| moment)
+    }
+
+    /// The values that fields of a query's `group_by` must have, by their places in it.
+    pub(super) fn group(&mut self, fields: &[EventField]) -> Vec<(usize, String)> {
+        let named = fields.iter().enumerate();
+        named.filter_map(|(index, field)| Some((index, self.text(&field.to_string())?))).collect()
     }
 
     /// `limit` and `cursor`, the latter read as what the list goes on after.

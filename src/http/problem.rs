@@ -119,6 +119,11 @@ impl From<DatabaseError> for Problem {
         if let DatabaseError::NoSuchQuery(name) = &error {
             return Self::no_such_query(name.as_str());
         }
+        if let DatabaseError::NotYet { .. } | DatabaseError::BeforeHistory { .. } = error {
+            let fault = Fault::new("/as_of", "out_of_range", format!("`as_of`: {error}"));
+            let problem = Self::new(ProblemKind::InvalidParameters, format!("{}.", fault.detail));
+            return problem.and_faults(vec![fault]);
+        }
         if matches!(error, DatabaseError::ReadsBusy) {
             return Self::of(ProblemKind::Busy);
         }

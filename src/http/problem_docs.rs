@@ -11,11 +11,11 @@ use super::examples;
 use super::problem_kind::ProblemKind;
 use super::problem_kind::ProblemKind::{
     AlreadyResolved, AnotherQuery, BodyTimeout, Busy, DatabaseAway, DeadlineExceeded, DoesNotFold,
-    EventConflict, HeartbeatFromTheFuture, Internal, InvalidDecision, InvalidEvents,
-    InvalidHeartbeat, InvalidParameters, InvalidQuery, InvalidRun, MalformedBody, NoSuchEvent,
-    NoSuchProblem, NoSuchQuery, NotAcceptable, NotEvents, NotInQuarantine, NotReady,
+    EventConflict, HeartbeatFromTheFuture, Internal, InvalidBooking, InvalidDecision,
+    InvalidEvents, InvalidHeartbeat, InvalidParameters, InvalidQuery, InvalidRun, MalformedBody,
+    NoSuchEvent, NoSuchProblem, NoSuchQuery, NotAcceptable, NotEvents, NotInQuarantine, NotReady,
     OutcomeUnknown, QueryPaused, QueueFull, RunFailed, RunsWaiting, Stopping, TooLarge,
-    UnsupportedMediaType,
+    UnsupportedMediaType, WindowNotFinal,
 };
 
 macro_rules! problem_sets {
@@ -61,6 +61,9 @@ problem_sets! {
     DecisionProblems: InvalidParameters, MalformedBody, NotInQuarantine, BodyTimeout, AlreadyResolved,
         TooLarge, UnsupportedMediaType, InvalidDecision, Internal, QueueFull, OutcomeUnknown,
         DatabaseAway, DeadlineExceeded, Stopping;
+    /// Of booking corrections.
+    BookingProblems: InvalidParameters, MalformedBody, NoSuchQuery, BodyTimeout, WindowNotFinal, TooLarge,
+        UnsupportedMediaType, InvalidBooking, Internal, DatabaseAway, Busy, DeadlineExceeded;
     /// Of the event in the address.
     EventProblems: InvalidParameters, NoSuchEvent, Internal, DatabaseAway, DeadlineExceeded;
     /// Of being ready.
@@ -149,6 +152,15 @@ fn errors_of(kind: ProblemKind) -> Value {
         InvalidDecision => json!([{
             "pointer": "/note", "code": "missing",
             "detail": "`note` is required: a string of 1 to 1000 characters",
+        }]),
+        InvalidBooking => json!([{
+            "pointer": "/windows/0/start", "code": "invalid",
+            "detail": "`start` is required: an RFC 3339 time in a string",
+        }]),
+        WindowNotFinal => json!([{
+            "pointer": "/windows/0", "code": "not_final",
+            "detail": "the window from 2026-10-01T12:00:00Z to 2026-10-01T13:00:00Z is not final: the \
+                       watermark is 2026-10-01T11:40:00.000Z",
         }]),
         _ => json!([]),
     }

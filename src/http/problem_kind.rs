@@ -20,6 +20,7 @@ pub(super) enum ProblemKind {
     AlreadyResolved,
     AnotherQuery,
     QueryPaused,
+    WindowNotFinal,
     TooLarge,
     UnsupportedMediaType,
     NotEvents,
@@ -30,6 +31,7 @@ pub(super) enum ProblemKind {
     InvalidQuery,
     InvalidRun,
     DoesNotFold,
+    InvalidBooking,
     Internal,
     QueueFull,
     OutcomeUnknown,
@@ -66,7 +68,7 @@ const fn facts(
 
 impl ProblemKind {
     /// All of them, by status.
-    pub(super) const ALL: [Self; 35] = [
+    pub(super) const ALL: [Self; 37] = [
         Self::BadRequest,
         Self::InvalidParameters,
         Self::MalformedBody,
@@ -82,6 +84,7 @@ impl ProblemKind {
         Self::AlreadyResolved,
         Self::AnotherQuery,
         Self::QueryPaused,
+        Self::WindowNotFinal,
         Self::TooLarge,
         Self::UnsupportedMediaType,
         Self::NotEvents,
@@ -92,6 +95,7 @@ impl ProblemKind {
         Self::InvalidQuery,
         Self::InvalidRun,
         Self::DoesNotFold,
+        Self::InvalidBooking,
         Self::Internal,
         Self::QueueFull,
         Self::OutcomeUnknown,
@@ -139,6 +143,8 @@ impl ProblemKind {
                 "Only `watermark_delay`, `trigger`, `max_events_per_batch` and `idle_timeout` of a query may change. For anything else create a query under another name."),
             Self::QueryPaused => facts("query-paused", StatusCode::CONFLICT, "The query is paused",
                 "A paused query does not run. Resume it with `POST /v1/queries/{name}/resume` first."),
+            Self::WindowNotFinal => facts("window-not-final", StatusCode::CONFLICT, "A window is not final",
+                "Only final windows are corrected: an event that comes for an open one counts by itself. Nothing was booked. `complete_through` tells up to where windows are final."),
             Self::TooLarge => facts("too-large", StatusCode::PAYLOAD_TOO_LARGE, "The body is too large",
                 "The body has more bytes, before or after decompression, or more events than allowed; `detail` and `GET /v1/limits` say how many are. Nothing was stored; send it in parts."),
             Self::UnsupportedMediaType => facts("unsupported-media-type", StatusCode::UNSUPPORTED_MEDIA_TYPE, "The body is of a kind not taken here",
@@ -159,6 +165,8 @@ impl ProblemKind {
                 "The body of a run may be left out or be `{\"max_batches\": n}` with n of at least 1."),
             Self::DoesNotFold => facts("does-not-fold", StatusCode::UNPROCESSABLE_ENTITY, "The windows do not fold into these periods",
                 "A window lies across a boundary of the calendar within the asked range, or the query's windows are not tumbling; `detail` says where, and which window size or offset would do."),
+            Self::InvalidBooking => facts("invalid-booking", StatusCode::UNPROCESSABLE_ENTITY, "The booking is wrong",
+                "Every entry of `errors` points at one part of it and says what would be right. Nothing was booked."),
             Self::Internal => facts("internal-error", StatusCode::INTERNAL_SERVER_ERROR, "The service failed",
                 "Something is wrong inside the service; its log has the cause under this `request_id`. Posting the same events again is safe."),
             Self::QueueFull => facts("queue-full", StatusCode::SERVICE_UNAVAILABLE, "Too many events are waiting to be stored",
@@ -226,6 +234,7 @@ impl ProblemKind {
             | Self::AlreadyResolved
             | Self::AnotherQuery
             | Self::QueryPaused
+            | Self::WindowNotFinal
             | Self::TooLarge
             | Self::UnsupportedMediaType
             | Self::NotEvents
@@ -236,6 +245,7 @@ impl ProblemKind {
             | Self::InvalidQuery
             | Self::InvalidRun
             | Self::DoesNotFold
+            | Self::InvalidBooking
             | Self::Internal => None,
         }
     }

@@ -6,25 +6,26 @@ use axum::response::{IntoResponse as _, Response};
 
 use super::format::{Format, FormatParams, vary_by_accept};
 use super::json::Json;
-use super::params::{NamedQuery, Params, Range};
+use super::params::{AsOfParams, NamedQuery, Params, Range};
 use super::problem::Problem;
 use super::problem_docs::FormatProblems;
 use super::reconciliation_body::ReconciliationBody;
 use super::reconciliation_table::{LinePages, reconciliation_columns};
 use super::row_stream::{RowWriter, stream};
-use super::windows::WhichQuery;
+use super::windows::{LineParams, WhichQuery};
 use super::{App, examples, row_examples};
 use crate::database::RecountRange;
 use crate::domain::QueryName;
-use crate::finance::reconcile;
+use crate::finance::reconcile::{self, LineFilter};
 
 /// Reconcile a query.
 ///
 /// Holds what the stream wrote against a recount of the raw log, window by window, and itemises
-/// every difference down to the event: recount − stream = late + open + waiting − repeats. What does
-/// not add up is `unexplained`. Everything is read in one snapshot.
+/// every difference down to the event: recount − stream = corrections + late + open + waiting − repeats.
+/// What does not add up is `unexplained`, and `findings` say how. Everything is read in one snapshot; with
+/// `as_of`, both sides as they stood at that moment.
 #[utoipa::path(get, path = "/v1/queries/{name}/reconciliation", tag = "Finance",
-    params(NamedQuery, Range, FormatParams),
+    params(NamedQuery, Range, LineParams, AsOfParams, FormatParams),
     responses(
         (status = 200, description = "The report; as CSV or NDJSON its windows", content(
             (ReconciliationBody = "application/json", example = json!(examples::reconciliation())),
@@ -44,7 +45,7 @@ pub(super) async fn query_reconciliation(
 ///
 /// The report for `hourly_sales`, or for the query that `query` names.
 #[utoipa::path(get, path = "/v1/reconciliation", tag = "Finance",
-    params(WhichQuery, Range, FormatParams),
+    params(WhichQuery, Range, LineParams, AsOfParams, FormatParams),
     responses(
         (status = 200, description = "The report; as CSV or NDJSON its windows", content(
             (ReconciliationBody = "application/json", example = json!(examples::reconciliation())),
@@ -67,11 +68,18 @@ async fn report(
     headers: &HeaderMap,
 ) -> Result<Response, Problem> {
     let Range { from, to } = params.range();
+    let as_of = params.as_of();
     let format = Format::of(&mut params, headers)?;
+    let fields = app.database.query(name).await?.spec.group_by;
+    let filter = LineFilter { currency: params.parse("currency"), group: params.group(&fields) };
     params.finish()?;
     let _place = app.report_place()?;
-    let snapshot = app.database.reconciliation_snapshot(name, RecountRange { from, to }).await?;
-    let body = ReconciliationBody::of(&snapshot, &reconcile::compare(&snapshot));
+    let range = RecountRange { from, to };
+    let snapshot = match as_of {
+        Some(moment) => app.database.reconciliation_snapshot_as_of(name, range, moment).await?,
+        None => app.database.reconciliation_snapshot(name, range).await?,
+    };
+    let body = ReconciliationBody::of(&snapshot, &reconcile::compare_some(&snapshot, &filter));
     if format == Format::Json {
         return Ok(vary_by_accept(Json(body).into_response()));
     }

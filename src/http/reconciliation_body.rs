@@ -7,7 +7,7 @@ use utoipa::ToSchema;
 
 use super::figures::{Figures, GroupMembers, GroupMembersSchema, moment_text};
 use crate::database::ReconciliationSnapshot;
-use crate::domain::{Currency, EventField, EventId, Totals, WindowKey};
+use crate::domain::{Currency, EventField, EventId, WindowKey};
 use crate::finance::reconcile::{CurrencyTotals, Line, Reconciliation};
 
 /// The stream against a recount of the raw log.
@@ -30,8 +30,11 @@ pub(super) struct ReconciliationBody {
     pub(super) windows: Vec<LineBody>,
     /// The lines added up, per currency: currencies are never added together.
     pub(super) totals: BTreeMap<&'static str, TotalsBody>,
-    /// How many windows have a difference that is not fully itemised.
+    /// How many windows have a difference that is not fully itemised, and how much else was met that
+    /// cannot be.
     pub(super) unexplained: usize,
+    /// What was met and belongs to no window, such as a row that cannot be read; each a sentence.
+    pub(super) findings: Vec<String>,
 }
 
 /// One window of the report. The fields of the query's `group_by` are members of their own.
@@ -56,7 +59,7 @@ pub(super) struct LineBody {
     pub(super) recount: Option<Figures>,
     /// Recount − stream.
     pub(super) difference: Figures,
-    /// Events that came after the window was final.
+    /// Events that came after the window was final and are in no correction.
     pub(super) late: LateBody,
     #[serde(flatten)]
     pub(super) parts: Parts,
@@ -66,6 +69,8 @@ pub(super) struct LineBody {
     /// `match`.
     #[schema(example = "late")]
     pub(super) status: &'static str,
+    /// What is wrong with an `unexplained` window; each a sentence. Else empty.
+    pub(super) findings: Vec<String>,
 }
 
 /// Late events of a window.
@@ -104,7 +109,7 @@ impl Parts {
             repeats: Figures::of(parts.repeats, currency),
             duplicates: Figures::of(parts.duplicates, currency),
             quarantined: Figures::of(parts.quarantined, currency),
-            corrections: Figures::of(Totals::ZERO, currency),
+            corrections: Figures::of(parts.corrections, currency),
         }
     }
 }
@@ -119,7 +124,7 @@ pub(super) struct TotalsBody {
     pub(super) recount: Figures,
     /// Recount − stream.
     pub(super) difference: Figures,
-    /// Late events.
+    /// Late events in no correction.
     pub(super) late: Figures,
     #[serde(flatten)]
     pub(super) parts: Parts,
@@ -142,6 +147,7 @@ impl ReconciliationBody {
                 .map(|(currency, sums)| (currency.code(), totals_body(sums, *currency)))
                 .collect(),
             unexplained: report.unexplained,
+            findings: report.findings.clone(),
         }
     }
 }
@@ -164,6 +170,7 @@ fn line_body(key: &WindowKey, line: &Line, fields: &[EventField]) -> LineBody {
         parts: Parts::of(&line.parts, currency),
         r#final: line.is_final,
         status: line.verdict().as_str(),
+        findings: line.findings.clone(),
     }
 }
 

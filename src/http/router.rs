@@ -14,8 +14,8 @@ use super::problem::Problem;
 use super::problem_kind::ProblemKind;
 use super::request_id::request_id;
 use super::{
-    App, delay_advice, dropped_events, events, heartbeats, lateness, progress, quarantine, queries,
-    receipts, reconciliation, service, windows,
+    App, audit, corrections, delay_advice, dropped_events, events, heartbeats, lateness, progress,
+    quarantine, queries, receipts, reconciliation, service, windows,
 };
 
 /// What the API says of itself.
@@ -64,6 +64,8 @@ fn addresses() -> OpenApiRouter<App> {
         .routes(routes!(reconciliation::hourly_reconciliation))
         .routes(routes!(lateness::lateness))
         .routes(routes!(delay_advice::delay_advice))
+        .routes(routes!(corrections::book_corrections, corrections::list_corrections))
+        .routes(routes!(audit::list_audit))
         .routes(routes!(service::livez))
         .routes(routes!(service::readyz))
         .routes(routes!(service::version))

@@ -15,7 +15,7 @@ use super::row_stream::{RowWriter, stream};
 use super::window_table::{WindowPages, fold_columns, window_columns};
 use super::windows::{RowBody, RowCursor, Selected};
 use crate::database::StoredQuery;
-use crate::domain::Calendar;
+use crate::domain::{Calendar, QueryName};
 
 /// What was asked for of a query's windows.
 struct Asked<'request> {
@@ -33,17 +33,24 @@ struct Asked<'request> {
 /// in rows read later, while the other way round it might not be.
 pub(super) async fn answer(
     app: &App,
-    query: &StoredQuery,
+    name: &QueryName,
     mut params: Params,
     headers: &HeaderMap,
     names_hours: bool,
 ) -> Result<Response, Problem> {
     let has_limit = params.has("limit");
-    let selected = Selected::read(&mut params, query);
+    let moment = params.as_of();
+    let mut query = app.database.query(name).await?;
+    let mut selected = Selected::read(&mut params, &query);
     let calendar = calendar(&mut params);
     let format = Format::of(&mut params, headers)?;
     let is_page = format == Format::Json || has_limit;
     let link = params.finish()?;
+    if let Some(moment) = moment {
+        let (then, as_of) = app.database.query_as_of(name, moment).await?;
+        (query, selected.selection.as_of) = (then, Some(as_of));
+    }
+    let query = &query;
     let asked = Asked { app, query, format, is_page, names_hours, selected, link };
     match calendar {
         Some(calendar) => asked.folds(&calendar).await,
@@ -59,7 +66,7 @@ impl Asked<'_> {
             return stream(self.app, pages, self.window_writer()).await;
         }
         let database = &self.app.database;
-        let mut rows = database.windows(self.query.query_id, selection, page.read_limit()).await?;
+        let mut rows = database.windows(self.query, selection, page.read_limit()).await?;
         let next_cursor = page.cut(&mut rows, |row| RowCursor::of(&row.key));
         let rows: Vec<RowBody> =
             rows.iter().map(|row| RowBody::of(row, self.query, self.names_hours)).collect();

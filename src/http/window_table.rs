@@ -34,7 +34,7 @@ pub(super) fn window_columns(fields: &[EventField], names_hours: bool) -> Column
         .and("orders", |row| Cell::exact(row.figures.orders))
         .and("revenue", |row| Cell::exact(&row.figures.revenue))
         .and("final", |row| Cell::exact(row.r#final))
-        .and("batch_id", |row| Cell::exact(row.batch_id))
+        .and("batch_id", |row| Cell::exact_or_nothing(row.batch_id))
         .and("written_at", |row| Cell::exact(&row.written_at))
         .and("closed_by", |row| Cell::exact_or_nothing(row.closed_by.as_ref()))
         .and("late_since_orders", |row| Cell::exact(row.late_since.orders))
@@ -55,7 +55,7 @@ pub(super) fn fold_columns(fields: &[EventField]) -> Columns<FoldBody> {
         .and("orders", |row| Cell::exact(row.figures.orders))
         .and("revenue", |row| Cell::exact(&row.figures.revenue))
         .and("final", |row| Cell::exact(row.r#final))
-        .and("batch_id", |row| Cell::exact(row.batch_id))
+        .and("batch_id", |row| Cell::exact_or_nothing(row.batch_id))
         .and("written_at", |row| Cell::exact(&row.written_at))
         .and("closed_by", |row| Cell::exact_or_nothing(row.closed_by))
         .and("late_since_orders", |row| Cell::exact(row.late_since.orders))
@@ -91,7 +91,7 @@ impl Pages for WindowPages {
         if self.is_done {
             return Ok(None);
         }
-        let rows = self.database.windows(self.query.query_id, &self.selection, PAGE_ROWS).await?;
+        let rows = self.database.windows(&self.query, &self.selection, PAGE_ROWS).await?;
         self.is_done = rows.len() < PAGE_ROWS as usize;
         if let Some(last) = rows.last() {
             self.selection.after = Some(last.key.clone());

@@ -10,28 +10,41 @@ use super::figures::{Figures, GroupMembers, GroupMembersSchema, moment_text};
 use super::folds::FoldParams;
 use super::format::FormatParams;
 use super::paging::{Page, PageParams};
-use super::params::{NamedQuery, Params, Range};
+use super::params::{AsOfParams, NamedQuery, Params, Range};
 use super::problem::Problem;
 use super::problem_docs::WindowProblems;
 use super::window_answer::{WindowsAnswer, answer};
 use super::{App, examples, row_examples};
 use crate::database::{StoredQuery, WindowRow, WindowSelection};
-use crate::domain::{Currency, EventField, EventTime, GroupKey, Window, WindowKey, WindowSpec};
+use crate::domain::{
+    BatchId, Currency, EventField, EventTime, GroupKey, Window, WindowKey, WindowSpec,
+};
+
+/// Documents which lines of a query are picked, by their currency and group keys.
+#[derive(Debug, IntoParams)]
+#[into_params(parameter_in = Query)]
+#[expect(dead_code, reason = "read by hand; these fields document it")]
+pub(super) struct LineParams {
+    /// Only of one currency.
+    #[param(example = "USD")]
+    currency: Option<String>,
+    /// For each field of the query's `group_by`, under its name, such as `store_id=S1`: only with this
+    /// value. An empty value means no value, and a value that is empty.
+    #[param(style = Form, explode, example = json!({ "store_id": "S1" }))]
+    group: Option<GroupMembersSchema>,
+}
 
 /// Documents how rows are picked; [`Selected::read`] reads it.
 #[derive(Debug, IntoParams)]
 #[into_params(parameter_in = Query)]
 #[expect(dead_code, reason = "read by `Selected::read`; these fields document it")]
 pub(super) struct RowParams {
-    /// Rows of one currency.
-    #[param(example = "USD")]
-    currency: Option<String>,
     /// `true`: only rows that will never change again. `false`: only rows that may.
     r#final: Option<bool>,
-    /// For each field of the query's `group_by`, under its name, such as `store_id=S1`: rows with
-    /// this value. An empty value means rows without a value and rows whose value is empty.
-    #[param(style = Form, explode, example = json!({ "store_id": "S1" }))]
-    group: Option<GroupMembersSchema>,
+    /// `stream`: rows as the query wrote them. `corrected`: with the booked corrections added, each row
+    /// saying how much that is in `corrections`.
+    #[param(pattern = "^(stream|corrected)$", default = "stream", example = "corrected")]
+    view: Option<String>,
 }
 
 /// Which query to read, where the address does not say.
@@ -51,7 +64,7 @@ pub(super) struct WhichQuery {
 /// What came too late for a row stands beside it in `late_since`. With `granularity`, windows are folded
 /// into local hours, days, weeks or months.
 #[utoipa::path(get, path = "/v1/queries/{name}/windows", tag = "Reading",
-    params(NamedQuery, Range, RowParams, FoldParams, FormatParams, PageParams),
+    params(NamedQuery, Range, LineParams, RowParams, AsOfParams, FoldParams, FormatParams, PageParams),
     responses(
         (status = 200, description = "A page of rows; as CSV or NDJSON all rows", content(
             (WindowsAnswer = "application/json", examples(
@@ -66,15 +79,14 @@ pub(super) async fn list_windows(
     headers: HeaderMap,
     params: Params,
 ) -> Result<Response, Problem> {
-    let query = app.database.query(&name).await?;
-    answer(&app, &query, params, &headers, false).await
+    answer(&app, &name, params, &headers, false).await
 }
 
 /// List hourly sales.
 ///
 /// The windows of `hourly_sales`, or of the query that `query` names, with `hour` for the start.
 #[utoipa::path(get, path = "/v1/hourly-sales", tag = "Reading",
-    params(WhichQuery, Range, RowParams, FoldParams, FormatParams, PageParams),
+    params(WhichQuery, Range, LineParams, RowParams, AsOfParams, FoldParams, FormatParams, PageParams),
     responses(
         (status = 200, description = "A page of rows; as CSV or NDJSON all rows", content(
             (WindowsAnswer = "application/json", examples(
@@ -88,8 +100,8 @@ pub(super) async fn hourly_sales(
     headers: HeaderMap,
     mut params: Params,
 ) -> Result<Response, Problem> {
-    let query = app.database.query(&params.query_name()?).await?;
-    answer(&app, &query, params, &headers, true).await
+    let name = params.query_name()?;
+    answer(&app, &name, params, &headers, true).await
 }
 
 /// Which rows are asked for.
@@ -104,12 +116,8 @@ impl Selected {
         let Range { from, to } = params.range();
         let currency: Option<Currency> = params.parse("currency");
         let is_final = params.flag("final");
-        let mut group = Vec::new();
-        for (index, field) in query.spec.group_by.iter().enumerate() {
-            if let Some(value) = params.text(&field.to_string()) {
-                group.push((index, value));
-            }
-        }
+        let is_corrected = params.word("view", &["stream", "corrected"]) == Some("corrected");
+        let group = params.group(&query.spec.group_by);
         let page: Page<RowCursor> = params.page();
         let selection = WindowSelection {
             from,
@@ -118,6 +126,8 @@ impl Selected {
             group,
             is_final,
             of_sessions: matches!(query.spec.window, WindowSpec::Session { .. }),
+            is_corrected,
+            as_of: None,
             after: page.after.as_ref().map(RowCursor::key),
         };
         Self { page, selection }
@@ -221,16 +231,22 @@ pub(super) struct RowBody {
     pub(super) figures: Figures,
     /// Whether the row will never change again.
     pub(super) r#final: bool,
-    /// The batch that wrote the row last.
-    pub(super) batch_id: i64,
-    /// When that was, by the database's clock.
+    /// The batch that wrote the row last; null for a row that only corrections make.
+    pub(super) batch_id: Option<i64>,
+    /// When that was, by the database's clock; of a row that only corrections make, when the last was
+    /// booked.
     #[schema(format = DateTime)]
     pub(super) written_at: String,
-    /// What made it final: `watermark` or `idle`; null while its window is open.
+    /// What made it final: `watermark` or `idle`; null while its window is open, and for a row that only
+    /// corrections make.
     #[schema(example = "watermark")]
     pub(super) closed_by: Option<String>,
-    /// Events for the window that came too late to count.
+    /// Events for the window that came too late to count; in the corrected view those that no correction
+    /// holds.
     pub(super) late_since: Figures,
+    /// How much of the row booked corrections are; only in the corrected view.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) corrections: Option<Figures>,
 }
 
 impl RowBody {
@@ -245,11 +261,12 @@ impl RowBody {
             group: GroupMembers::of(fields, group),
             currency: currency.code(),
             figures: Figures::of(row.totals, *currency),
-            r#final: row.closed_by.is_some(),
-            batch_id: row.batch_id.get(),
+            r#final: row.is_final,
+            batch_id: row.batch_id.map(BatchId::get),
             written_at: moment_text(row.written_at),
             closed_by: row.closed_by.clone(),
             late_since: Figures::of(row.late_since, *currency),
+            corrections: row.corrections.map(|totals| Figures::of(totals, *currency)),
         }
     }
 }

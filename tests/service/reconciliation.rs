@@ -161,3 +161,122 @@ async fn what_came_late_for_a_session_stands_beside_its_row() {
     }
     assert_eq!(service.rows("q").await[0]["late_since"], json!({"orders": 2, "revenue": "20.00"}));
 }
+
+/// A late event and two final hours in `hourly_sales`; nothing is unexplained.
+async fn a_late_event() -> (TestDatabase, TestService) {
+    let database = TestDatabase::create().await;
+    let service = TestService::start(&database).await;
+    for clock in ["09:05:00", "10:05:00", "14:00:00", "09:50:00"] {
+        service.post_events(&[a_sale(clock, clock, "20.00")]).await;
+        service.wait_until_idle("hourly_sales").await;
+    }
+    (database, service)
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn damage_in_any_table_is_found_and_named() {
+    const NINE: &str = "2026-10-01T09:00:00Z";
+    const TEN: &str = "2026-10-01T10:00:00Z";
+    const TWO: &str = "2026-10-01T14:00:00Z";
+    const OF_QUERY: &str = "query_id = (select query_id from queries where name = 'hourly_sales')";
+    for (damage, start, finding) in [
+        ("update window_state set orders = orders + 1 where {q}", TWO, "disagree"),
+        ("delete from window_state where {q}", TWO, "the stream has no row, or state"),
+        (
+            "insert into window_state select query_id, window_start - interval '4 hours', window_end - interval '4 hours', currency, group_keys, orders, revenue from window_state where {q}",
+            TEN,
+            "disagree",
+        ),
+        ("update raw_events set amount = 19 where event_id = '10:05:00-placed'", TEN, "disagree"),
+        ("update raw_events set amount = 19 where event_id = '09:50:00-placed'", NINE, "disagree"),
+        (
+            "delete from raw_events where event_id = '10:05:00-placed'",
+            TEN,
+            "the raw log holds no event",
+        ),
+        (
+            "insert into raw_events (seq, received_at, event_id, order_id, status, amount, currency, event_time) select 2, received_at, 'extra', order_id, status, amount, currency, event_time from (select * from raw_events where event_id = '10:05:00-placed') sold on conflict do nothing; update raw_events set event_time = '2026-10-01T10:06:00Z' where event_id = '09:05:00-placed'",
+            TEN,
+            "disagree",
+        ),
+        ("update dropped_events set amount = 19 where {q}", NINE, "disagree"),
+        ("delete from dropped_events where {q}", NINE, "disagree"),
+        (
+            "insert into dropped_events select query_id, 999, window_start, window_end, currency, group_keys, amount, reason, batch_id, watermark, late_by_ms from dropped_events where {q}",
+            NINE,
+            "disagree",
+        ),
+        (
+            "update raw_events set currency = 'ZZZ' where event_id = '10:05:00-placed'",
+            TEN,
+            "the raw log holds no event",
+        ),
+        (
+            "update window_rows set revenue = 'NaN' where {q} and window_start = '2026-10-01T10:00Z'",
+            TEN,
+            "the stream has no row",
+        ),
+        (
+            "update window_rows set currency = 'ZZZ' where {q} and window_start = '2026-10-01T10:00Z'",
+            TEN,
+            "the stream has no row",
+        ),
+    ] {
+        let (database, service) = a_late_event().await;
+        let before = service.get("/v1/reconciliation").await.body;
+        assert_eq!(before["unexplained"], 0, "{before}");
+        assert_eq!(before["windows"][0]["status"], "late");
+        database.execute(&damage.replace("{q}", OF_QUERY)).await;
+        let answer = service.get("/v1/reconciliation").await;
+        assert_eq!(answer.status, 200, "{damage}: {}", answer.body);
+        assert_ne!(answer.body["unexplained"], 0, "{damage}: {}", answer.body);
+        let lines = answer.body["windows"].as_array().unwrap().iter();
+        let line = lines.clone().find(|line| line["start"] == start).unwrap();
+        assert_eq!(line["status"], "unexplained", "{damage}: {line}");
+        let named = line["findings"][0].as_str().unwrap();
+        assert!(named.contains(finding), "{damage}: {named}");
+        if damage.contains("ZZZ") || damage.contains("NaN") {
+            let said = answer.body["findings"][0].as_str().unwrap();
+            assert!(said.contains("cannot be"), "{damage}: {said}");
+        }
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn entries_of_the_ledger_that_explain_nothing_are_found_with_a_duplicates_rule_too() {
+    let database = TestDatabase::create().await;
+    let service = TestService::start(&database).await;
+    let rule = json!({
+        "window": {"kind": "tumbling", "size": "1 hour"}, "watermark_delay": "1 hour",
+        "output_mode": "append", "deduplicate": {"keys": ["order_id"]}, "group_by": ["store_id"],
+    });
+    service.put("/v1/queries/q", rule).await;
+    let mut sale = a_sale("1", "09:05:00", "20.00");
+    sale["store_id"] = "S1".into();
+    service.post_events(&[sale, a_sale("2", "12:00:00", "20.00")]).await;
+    service.wait_until_idle("q").await;
+    let report = async |filter: &str| {
+        service.get(&format!("/v1/queries/q/reconciliation?{filter}")).await.body
+    };
+    assert_eq!(report("").await["unexplained"], 0);
+    assert_eq!(report("store_id=S1").await["windows"].as_array().unwrap().len(), 1);
+    assert_eq!(report("store_id=").await["windows"][0]["start"], "2026-10-01T12:00:00Z");
+    assert_eq!(report("currency=EUR").await["windows"], json!([]));
+    let insert = |seq: &str, reason: &str| {
+        format!(
+            "insert into dropped_events select query_id, {seq}, '2026-10-01T09:00Z', '2026-10-01T10:00Z', 'USD', '[\"S1\"]', 20, '{reason}', 0, 'epoch', 0 from queries where name = 'q'"
+        )
+    };
+    database.execute(&insert("999", "duplicate")).await;
+    let line = report("store_id=S1").await["windows"][0].clone();
+    assert_eq!(
+        (&line["status"], &line["late"]["event_ids"]),
+        (&json!("unexplained"), &json!(["seq 999"]))
+    );
+    database.execute("delete from dropped_events").await;
+    database
+        .execute(&insert("(select seq from raw_events where event_id = '1-placed')", "duplicate"))
+        .await;
+    let line = report("store_id=S1").await["windows"][0].clone();
+    assert!(line["findings"][0].as_str().unwrap().contains("1-placed"), "{line}");
+}

@@ -20,9 +20,10 @@ const POOL_SIZES: PoolSizes = PoolSizes { ingest: 1, engine: 1, reads: 1 };
 /// One fault may fail one run; what fails more often does not recover.
 const ATTEMPTS_MAX: u32 = 5;
 /// Everything that a query leaves behind, without what depends on the time of day.
-const TRACES: [(&str, &str); 7] = [
-    ("queries", "'{spec,created_at,epoch}'::text[]"),
+const TRACES: [(&str, &str); 8] = [
+    ("queries", "'{spec,created_at,history_since,epoch}'::text[]"),
     ("window_rows", "'{written_at}'::text[]"),
+    ("window_row_versions", "'{written_at}'::text[]"),
     ("window_state", "'{}'::text[]"),
     ("duplicate_state", "'{}'::text[]"),
     ("dropped_events", "'{}'::text[]"),
