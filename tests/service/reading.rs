@@ -90,7 +90,7 @@ async fn rows_are_picked_by_group_key_currency_finality_and_range() {
     for (parameters, detail) in [
         (
             "?till_id=T1",
-            "`till_id`: not known here; known are `from`, `to`, `currency`, `final`, `store_id`, `limit`, `cursor`, \
+            "`till_id`: not known here; known are `as_of`, `from`, `to`, `currency`, `final`, `view`, `store_id`, `limit`, `cursor`, \
              `granularity`, `time_zone`, `business_day_start`, `format`",
         ),
         (
