@@ -132,6 +132,9 @@ impl Line {
         }
         let money = Money { revenue, currency };
         let what = match (self.stream, self.recount) {
+            (None, Some(_)) if self.parts.open != Totals::ZERO => {
+                "the state, the ledger and the raw log disagree"
+            }
             (None, Some(_)) => "the stream has no row, or state, for what the raw log holds",
             (Some(_), None) => "the stream has a row for which the raw log holds no event",
             (Some(_), Some(_)) => "the stream's row, the ledger and the raw log disagree",
