@@ -30,6 +30,7 @@ mod duplicates;
 mod error;
 mod event_ids;
 mod findings;
+mod gauges;
 mod idle;
 mod lateness;
 mod ledger_sql;
@@ -58,11 +59,12 @@ pub use as_of::AsOf;
 pub use audit::{AuditAction, AuditEntry, AuditFact};
 pub use bookings::{Booked, Booking, BookingWindow, BookingWindows};
 pub use checkpoint::PreparedCommit;
-pub use connect::{Database, PoolSizes};
+pub use connect::{Database, PoolGauges, PoolSizes};
 pub use corrections::Correction;
 pub use dropped_events::{DroppedEvent, DroppedSelection};
 pub use error::DatabaseError;
 pub use findings::Finding;
+pub use gauges::QueryGauges;
 pub use idle::{IdleClosing, Silence};
 pub use lateness::{
     Delays, LATENESS_BUCKETS_MS, Lateness, LatenessBy, LatenessSource, NewestOfSource,

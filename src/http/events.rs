@@ -79,7 +79,9 @@ pub(super) async fn post_events(
     let (bytes, items) = (body.bytes.len(), check(body, &app.settings)?);
     let (pending, good) = Pending::part(items, atomic);
     let appended = app.intake.append(good, bytes, atomic).await?;
-    pending.joined_with(appended).answer(atomic, results.is_some())
+    let ingested = pending.joined_with(appended);
+    app.traffic.events(ingested.tally());
+    ingested.answer(atomic, results.is_some())
 }
 
 /// Takes the body apart and checks every item. The body ends here: it need not wait for the disk.

@@ -39,6 +39,7 @@ mod lateness;
 mod lateness_body;
 mod local;
 mod media_type;
+mod metrics;
 mod paging;
 mod params;
 mod posted_body;
@@ -67,6 +68,7 @@ mod service;
 mod settings;
 #[cfg(test)]
 mod tests;
+mod traffic;
 mod window_answer;
 mod window_table;
 mod windows;
@@ -79,6 +81,7 @@ use problem::Problem;
 use problem_kind::ProblemKind;
 use tokio::sync::{Semaphore, SemaphorePermit};
 use tokio_util::task::TaskTracker;
+use traffic::Traffic;
 
 pub use local::LocalClient;
 pub use readiness::{Phase, Readiness};
@@ -110,6 +113,7 @@ pub struct Parts {
     pub readiness: Readiness,
     /// Requests at work, whether or not their client still waits.
     pub work: TaskTracker,
+    traffic: Traffic,
     reports: Semaphore,
 }
 
@@ -136,8 +140,9 @@ impl App {
         settings: HttpSettings,
     ) -> Self {
         let (readiness, work) = (Readiness::starting(), TaskTracker::new());
-        let reports = Semaphore::new(settings.reports_max);
-        let parts = Parts { database, intake, pipeline, settings, readiness, work, reports };
+        let (traffic, reports) = (Traffic::default(), Semaphore::new(settings.reports_max));
+        let parts =
+            Parts { database, intake, pipeline, settings, readiness, work, traffic, reports };
         Self(Arc::new(parts))
     }
 

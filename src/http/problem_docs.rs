@@ -66,6 +66,8 @@ problem_sets! {
         UnsupportedMediaType, InvalidBooking, Internal, DatabaseAway, Busy, DeadlineExceeded;
     /// Of the event in the address.
     EventProblems: InvalidParameters, NoSuchEvent, Internal, DatabaseAway, DeadlineExceeded;
+    /// Of the metrics.
+    MetricsProblems: InvalidParameters, Internal, DatabaseAway, DeadlineExceeded;
     /// Of being ready.
     ReadyProblems: InvalidParameters, Internal, NotReady, DatabaseAway, DeadlineExceeded, Stopping;
     /// Of explaining a problem.

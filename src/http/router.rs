@@ -13,9 +13,10 @@ use super::detach::{Detached, detach};
 use super::problem::Problem;
 use super::problem_kind::ProblemKind;
 use super::request_id::request_id;
+use super::traffic::Traffic;
 use super::{
-    App, audit, corrections, delay_advice, dropped_events, events, heartbeats, lateness, progress,
-    quarantine, queries, receipts, reconciliation, service, windows,
+    App, audit, corrections, delay_advice, dropped_events, events, heartbeats, lateness, metrics,
+    progress, quarantine, queries, receipts, reconciliation, service, windows,
 };
 
 /// What the API says of itself.
@@ -68,6 +69,7 @@ fn addresses() -> OpenApiRouter<App> {
         .routes(routes!(audit::list_audit))
         .routes(routes!(service::livez))
         .routes(routes!(service::readyz))
+        .routes(routes!(metrics::metrics))
         .routes(routes!(service::version))
         .routes(routes!(service::limits))
         .routes(routes!(service::openapi_document))
@@ -90,16 +92,17 @@ pub fn router(app: App) -> Router {
     let detached =
         Detached { work: app.work.clone(), request_timeout: app.settings.request_timeout };
     let (addresses, _) = addresses().split_for_parts();
+    let traffic = app.traffic.clone();
     let documentation = SwaggerUi::new("/docs").config(Config::from("/openapi.json"));
-    guarded(addresses.with_state(app).merge(documentation), detached)
+    guarded(addresses.with_state(app).merge(documentation), detached, traffic)
 }
 
 /// `routes` and everything that each request passes before it gets there.
-pub(super) fn guarded(routes: Router, detached: Detached) -> Router {
+pub(super) fn guarded(routes: Router, detached: Detached, traffic: Traffic) -> Router {
     // The layer added last is the first that a request meets.
     routes
         .fallback(async || Problem::of(ProblemKind::NotFound).into_response())
         .layer(from_fn_with_state(detached, detach))
-        .layer(from_fn(access_log))
+        .layer(from_fn_with_state(traffic, access_log))
         .layer(from_fn(request_id))
 }

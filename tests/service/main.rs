@@ -27,6 +27,7 @@ mod idle_closing;
 mod import;
 mod lateness;
 mod local_days;
+mod metrics;
 mod outage;
 mod poison;
 mod posting;
