@@ -12,6 +12,7 @@
 //!
 //! Absent on purpose: a clock. Times come from Postgres or as parameters.
 
+mod api_keys;
 mod append;
 mod append_decisions;
 mod append_fast;
@@ -40,6 +41,7 @@ mod recount_sql;
 mod values;
 mod windows;
 
+pub use api_keys::{KeyCursor, LiveKey, LiveKeys, Rotated, SecretHash, StoredKey};
 pub use append::{AppendRequest, Appended, FutureGuard, Release};
 pub use checkpoint::PreparedCommit;
 pub use connect::{Database, PoolSizes};

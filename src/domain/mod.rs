@@ -5,6 +5,7 @@
 //!
 //! Absent on purpose: a clock, a database, HTTP. Event times come from the events themselves.
 
+mod access;
 #[cfg(feature = "defects")]
 mod defect;
 mod duplicate_key;
@@ -20,6 +21,10 @@ mod span;
 mod time;
 mod window;
 
+pub use access::{
+    Expiry, Grant, InvalidExpiry, InvalidGrant, InvalidKeyId, KeyId, NewKey, Scope, UnknownScope,
+    stores_of,
+};
 #[cfg(feature = "defects")]
 pub use defect::Defect;
 pub use duplicate_key::{DuplicateKey, KeyField, UnknownKeyField};
@@ -29,7 +34,7 @@ pub use event::{
 };
 pub use fault::Fault;
 pub use ids::{
-    BatchId, CustomerId, EventId, InvalidText, Note, OrderId, QueryName, Seq, Source, Status,
+    BatchId, CustomerId, EventId, InvalidText, KeyName, Note, OrderId, QueryName, Seq, Source, Status,
     StoreId, TillId,
 };
 pub use money::{Amount, Currency, InvalidAmount, InvalidCurrency, Money, Revenue};

@@ -23,6 +23,7 @@ pub(crate) const ALL: &[&str] = &[
     "database",
     "pipeline",
     "finance",
+    "access",
     "http",
     "import",
     "bench",
@@ -79,8 +80,13 @@ pub(crate) const LAYERS: &[Layer] = &[
         &["chrono", "serde", "thiserror"],
     ),
     layer(
+        "access",
+        &["domain", "database", "clock"],
+        &["getrandom", "sha2", "subtle", "thiserror", "tokio", "tracing"],
+    ),
+    layer(
         "http",
-        &["domain", "intake", "database", "pipeline", "finance", "clock"],
+        &["domain", "intake", "database", "pipeline", "finance", "access", "clock"],
         &[
             "axum",
             "base64",
