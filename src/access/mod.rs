@@ -44,7 +44,9 @@ pub enum AccessError {
     #[error("the key {0} was revoked or has expired, so it cannot be rotated; create a new one")]
     NotLive(KeyId),
     /// The key has a living successor already.
-    #[error("the key {key_id} was rotated already, and {successor} took its place; revoke one of the two first")]
+    #[error(
+        "the key {key_id} was rotated already, and {successor} took its place; revoke one of the two first"
+    )]
     RotatedAlready {
         /// The key.
         key_id: KeyId,
@@ -57,7 +59,10 @@ pub enum AccessError {
 ///
 /// # Errors
 /// [`AccessError`].
-pub async fn create(database: &Database, key: &NewKey) -> Result<(StoredKey, KeyText), AccessError> {
+pub async fn create(
+    database: &Database,
+    key: &NewKey,
+) -> Result<(StoredKey, KeyText), AccessError> {
     let minted = secret::mint()?;
     let stored = database.key_create(&minted.key_id, &minted.secret_hash, key).await?;
     Ok((stored.ok_or(AccessError::ExpiryPassed)?, minted.text))

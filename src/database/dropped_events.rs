@@ -18,6 +18,8 @@ pub struct DroppedSelection {
     pub from: Option<EventTime>,
     /// Events before this event time.
     pub to: Option<EventTime>,
+    /// Only events of these stores.
+    pub stores: Option<Vec<String>>,
     /// Entries after this position, in the order of the raw log.
     pub after: Option<Seq>,
 }
@@ -99,6 +101,9 @@ impl Database {
             select.push(" and seq > ").push_bind(after.get());
         }
         select.push(" group by seq, reason, batch_id, watermark, late_by_ms) entry join raw_events using (seq) where true");
+        if let Some(stores) = &selection.stores {
+            select.push(" and store_id = any (").push_bind(stores.clone()).push(")");
+        }
         if let Some(from) = selection.from {
             select.push(" and event_time >= ").push_bind(from.to_utc());
         }

@@ -47,6 +47,18 @@ pub struct ReconciliationSnapshot {
     pub quarantined: Vec<(WindowKey, Totals)>,
 }
 
+impl ReconciliationSnapshot {
+    /// Leaves out, on both sides, what is of other groups than those to `keep`.
+    pub fn retain_groups(&mut self, keep: impl Fn(&GroupKey) -> bool) {
+        let keep = |key: &WindowKey| keep(&key.group);
+        self.stream.retain(|(key, ..)| keep(key));
+        self.recount.retain(|(key, _)| keep(key));
+        self.late.retain(|(key, ..)| keep(key));
+        self.open.retain(|(key, _)| keep(key));
+        self.quarantined.retain(|(key, _)| keep(key));
+    }
+}
+
 /// The raw log's side of one window. An event has two verdicts: the recount counts the first of each
 /// key of the duplicates rule in the order of the log, the stream what it read and did not drop.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]

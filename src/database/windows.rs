@@ -20,6 +20,8 @@ pub struct WindowSelection {
     pub currency: Option<String>,
     /// Position in the group key → the value it must have; an empty text also means no value.
     pub group: Vec<(usize, String)>,
+    /// Position in the group key → the values that it may have.
+    pub group_within: Option<(usize, Vec<String>)>,
     /// Only rows that are, or are not, final.
     pub is_final: Option<bool>,
     /// Rows after this one, in the order of reading.
@@ -124,6 +126,11 @@ fn push_conditions(select: &mut QueryBuilder<Postgres>, selection: &WindowSelect
         select.push(" and coalesce(group_keys::jsonb ->> ");
         select.push_bind(i32::try_from(*index).unwrap_or(i32::MAX));
         select.push("::int, '') = ").push_bind(value.clone());
+    }
+    if let Some((index, values)) = &selection.group_within {
+        select.push(" and (group_keys::jsonb ->> ");
+        select.push_bind(i32::try_from(*index).unwrap_or(i32::MAX));
+        select.push("::int) = any (").push_bind(values.clone()).push(")");
     }
     if let Some(is_final) = selection.is_final {
         select.push(if is_final { " and closed_by is not null" } else { " and closed_by is null" });

@@ -159,7 +159,9 @@ pub enum Expiry {
 
 /// A text that is no expiry.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
-#[error("is neither a duration such as `90 days`, at most 3,660 days, nor a moment such as `2027-01-31T00:00:00Z`")]
+#[error(
+    "is neither a duration such as `90 days`, at most 3,660 days, nor a moment such as `2027-01-31T00:00:00Z`"
+)]
 pub struct InvalidExpiry;
 
 impl FromStr for Expiry {

@@ -34,8 +34,8 @@ pub use event::{
 };
 pub use fault::Fault;
 pub use ids::{
-    BatchId, CustomerId, EventId, InvalidText, KeyName, Note, OrderId, QueryName, Seq, Source, Status,
-    StoreId, TillId,
+    BatchId, CustomerId, EventId, InvalidText, KeyName, Note, OrderId, QueryName, Seq, Source,
+    Status, StoreId, TillId,
 };
 pub use money::{Amount, Currency, InvalidAmount, InvalidCurrency, Money, Revenue};
 pub use object::Object;

@@ -11,6 +11,7 @@ use super::paging::{Page, PageParams};
 use super::params::{NamedQuery, Params, Range};
 use super::problem::Problem;
 use super::problem_docs::ListOfQueryProblems;
+use super::stores::Stores;
 use super::{App, examples};
 use crate::database::{DroppedEvent, DroppedSelection};
 use crate::domain::Seq;
@@ -38,6 +39,7 @@ pub(super) struct ReasonParams {
         ListOfQueryProblems))]
 pub(super) async fn list_dropped_events(
     State(app): State<App>,
+    stores: Stores,
     NamedQuery(name): NamedQuery,
     mut params: Params,
 ) -> Result<Response, Problem> {
@@ -45,10 +47,11 @@ pub(super) async fn list_dropped_events(
     let (Range { from, to }, page) = (params.range(), params.page::<SeqCursor>());
     let link = params.finish()?;
     let after = page.after.as_ref().map(|cursor| Seq::new(cursor.seq));
-    let selection = DroppedSelection { reason, from, to, after };
     // Of a query deleted in between, the list is merely empty.
-    let query_id = app.database.query(&name).await?.query_id;
-    let read = app.database.dropped_events(query_id, &selection, page.read_limit()).await?;
+    let query = app.database.query(&name).await?;
+    let stores = stores.groups_of(&query)?.map(|own| own.stores);
+    let selection = DroppedSelection { reason, from, to, stores, after };
+    let read = app.database.dropped_events(query.query_id, &selection, page.read_limit()).await?;
     let body = DroppedEventsAnswer::of(name.to_string(), read, &page);
     Ok(link.answer(body.next_cursor.as_deref(), &body))
 }

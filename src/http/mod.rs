@@ -1,18 +1,20 @@
 //! The HTTP API: parses, calls, answers. The only folder that knows axum and utoipa.
 //!
 //! A request passes, from the outside in: its id and the writing of problems
-//! (`request_id`), the log line (`access_log`), a task of its own with a deadline (`detach`),
-//! then the handler of its address, one file per resource.
+//! (`request_id`), the log line (`access_log`), a task of its own with a deadline (`detach`), the
+//! look at its key (`authorize`), then the handler of its address, one file per resource.
 //!
 //! Invariants:
 //! * Every 4xx and 5xx is `application/problem+json`, whoever made it, with the request's id.
 //! * A client that goes away cancels nothing: the work goes on in its own task.
+//! * What an address asks of a key stands in one table (`scopes`); what is not in it is for `admin`.
 //! * No query parameter and no field of a body is ignored.
 //! * Money is written by [`Money`](crate::domain::Money), never through a float.
 //!
 //! Absent on purpose: SQL, event-time rules, transactions.
 
 mod access_log;
+mod authorize;
 mod body;
 mod decompression;
 mod detach;
@@ -25,10 +27,14 @@ mod examples;
 mod figures;
 mod heartbeats;
 mod json;
+mod key_body;
+mod key_examples;
+mod keys;
 mod local;
 mod media_type;
 mod paging;
 mod params;
+mod peer;
 mod posted_body;
 mod problem;
 mod problem_docs;
@@ -38,6 +44,7 @@ mod progress_body;
 mod quarantine;
 mod queries;
 mod query_body;
+mod rate_limit;
 mod readiness;
 mod receipt_words;
 mod receipts;
@@ -45,9 +52,12 @@ mod reconciliation;
 mod reconciliation_body;
 mod request_id;
 mod router;
+mod scopes;
+mod secured;
 mod serve;
 mod service;
 mod settings;
+mod stores;
 #[cfg(test)]
 mod tests;
 mod windows;
@@ -67,6 +77,7 @@ pub use router::{openapi, openapi_json, router};
 pub use serve::serve;
 pub use settings::HttpSettings;
 
+use crate::access::Keyring;
 use crate::database::Database;
 use crate::intake::Intake;
 use crate::pipeline::Pipeline;
@@ -84,6 +95,8 @@ pub struct Parts {
     pub intake: Intake,
     /// For everything that runs.
     pub pipeline: Pipeline,
+    /// Who may come in.
+    pub keyring: Keyring,
     /// Limits.
     pub settings: HttpSettings,
     /// Whether the service takes requests; app and [`serve`] say so.
@@ -113,11 +126,13 @@ impl App {
         database: Database,
         intake: Intake,
         pipeline: Pipeline,
+        keyring: Keyring,
         settings: HttpSettings,
     ) -> Self {
         let (readiness, work) = (Readiness::starting(), TaskTracker::new());
         let reports = Semaphore::new(settings.reports_max);
-        let parts = Parts { database, intake, pipeline, settings, readiness, work, reports };
+        let parts =
+            Parts { database, intake, pipeline, keyring, settings, readiness, work, reports };
         Self(Arc::new(parts))
     }
 

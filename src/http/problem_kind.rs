@@ -8,10 +8,14 @@ pub(super) enum ProblemKind {
     BadRequest,
     InvalidParameters,
     MalformedBody,
+    Unauthorized,
+    MissingScope,
+    OtherStores,
     NotFound,
     NoSuchQuery,
     NoSuchEvent,
     NotInQuarantine,
+    NoSuchKey,
     NoSuchProblem,
     MethodNotAllowed,
     BodyTimeout,
@@ -19,6 +23,7 @@ pub(super) enum ProblemKind {
     AlreadyResolved,
     AnotherQuery,
     QueryPaused,
+    KeyNotRotated,
     TooLarge,
     UnsupportedMediaType,
     NotEvents,
@@ -28,6 +33,8 @@ pub(super) enum ProblemKind {
     InvalidDecision,
     InvalidQuery,
     InvalidRun,
+    InvalidKey,
+    RateLimited,
     Internal,
     QueueFull,
     OutcomeUnknown,
@@ -64,14 +71,18 @@ const fn facts(
 
 impl ProblemKind {
     /// All of them, by status.
-    pub(super) const ALL: [Self; 33] = [
+    pub(super) const ALL: [Self; 40] = [
         Self::BadRequest,
         Self::InvalidParameters,
         Self::MalformedBody,
+        Self::Unauthorized,
+        Self::MissingScope,
+        Self::OtherStores,
         Self::NotFound,
         Self::NoSuchQuery,
         Self::NoSuchEvent,
         Self::NotInQuarantine,
+        Self::NoSuchKey,
         Self::NoSuchProblem,
         Self::MethodNotAllowed,
         Self::BodyTimeout,
@@ -79,6 +90,7 @@ impl ProblemKind {
         Self::AlreadyResolved,
         Self::AnotherQuery,
         Self::QueryPaused,
+        Self::KeyNotRotated,
         Self::TooLarge,
         Self::UnsupportedMediaType,
         Self::NotEvents,
@@ -88,6 +100,8 @@ impl ProblemKind {
         Self::InvalidDecision,
         Self::InvalidQuery,
         Self::InvalidRun,
+        Self::InvalidKey,
+        Self::RateLimited,
         Self::Internal,
         Self::QueueFull,
         Self::OutcomeUnknown,
@@ -111,6 +125,12 @@ impl ProblemKind {
                 "Every entry of `errors` names one parameter. Unknown and repeated parameters are refused, never ignored."),
             Self::MalformedBody => facts("malformed-body", StatusCode::BAD_REQUEST, "The body cannot be read",
                 "The body as a whole is not what its `content-type` and `content-encoding` say; `detail` says where. Nothing was stored."),
+            Self::Unauthorized => facts("unauthorized", StatusCode::UNAUTHORIZED, "A key is needed",
+                "Send an API key that works in the header `Authorization: Bearer <key>`. `tillmark keys create` makes one."),
+            Self::MissingScope => facts("missing-scope", StatusCode::FORBIDDEN, "The key does not allow this",
+                "The key works, but has not the scope that this address needs; `detail` names it. Nothing was done."),
+            Self::OtherStores => facts("other-stores", StatusCode::FORBIDDEN, "The key is bound to some stores",
+                "The key is bound to stores, and what is here is of all stores together. Read a query whose `group_by` has `store_id`, or use a key that is not bound."),
             Self::NotFound => facts("not-found", StatusCode::NOT_FOUND, "Nothing is at this address",
                 "There is no such address. `/docs` shows all there are."),
             Self::NoSuchQuery => facts("no-such-query", StatusCode::NOT_FOUND, "There is no such query",
@@ -119,6 +139,8 @@ impl ProblemKind {
                 "No event of this id was ever stored, in the log or in quarantine."),
             Self::NotInQuarantine => facts("not-in-quarantine", StatusCode::NOT_FOUND, "The event is not in quarantine",
                 "No event of this id is or was in quarantine. `GET /v1/quarantine` lists those that wait there."),
+            Self::NoSuchKey => facts("no-such-key", StatusCode::NOT_FOUND, "There is no such key",
+                "No key has this id, the part between `tm_` and the secret. `GET /v1/keys` lists those there are."),
             Self::NoSuchProblem => facts("no-such-problem", StatusCode::NOT_FOUND, "There is no such kind of problem",
                 "The service never answers with a problem of this name."),
             Self::MethodNotAllowed => facts("method-not-allowed", StatusCode::METHOD_NOT_ALLOWED, "The address does not take this method",
@@ -133,6 +155,8 @@ impl ProblemKind {
                 "Only `watermark_delay`, `trigger` and `max_events_per_batch` of a query may change. For anything else create a query under another name."),
             Self::QueryPaused => facts("query-paused", StatusCode::CONFLICT, "The query is paused",
                 "A paused query does not run. Resume it with `POST /v1/queries/{name}/resume` first."),
+            Self::KeyNotRotated => facts("key-not-rotated", StatusCode::CONFLICT, "The key cannot be rotated",
+                "A key is rotated while it works, and not again while the key that took its place works too; `detail` says which it is."),
             Self::TooLarge => facts("too-large", StatusCode::PAYLOAD_TOO_LARGE, "The body is too large",
                 "The body has more bytes, before or after decompression, or more events than allowed; `detail` and `GET /v1/limits` say how many are. Nothing was stored; send it in parts."),
             Self::UnsupportedMediaType => facts("unsupported-media-type", StatusCode::UNSUPPORTED_MEDIA_TYPE, "The body is of a kind not taken here",
@@ -151,6 +175,10 @@ impl ProblemKind {
                 "Every entry of `errors` points at one part of the rule and says what would be right. Nothing was changed."),
             Self::InvalidRun => facts("invalid-run", StatusCode::UNPROCESSABLE_ENTITY, "The run cannot be asked for so",
                 "The body of a run may be left out or be `{\"max_batches\": n}` with n of at least 1."),
+            Self::InvalidKey => facts("invalid-key", StatusCode::UNPROCESSABLE_ENTITY, "The key cannot be made so",
+                "Every entry of `errors` points at one part of the body and says what would be right. No key was made."),
+            Self::RateLimited => facts("rate-limited", StatusCode::TOO_MANY_REQUESTS, "The key posts too many events",
+                "The key has posted as many events as it may in this time. Nothing was stored; send the same events with the same ids again after `Retry-After`."),
             Self::Internal => facts("internal-error", StatusCode::INTERNAL_SERVER_ERROR, "The service failed",
                 "Something is wrong inside the service; its log has the cause under this `request_id`. Posting the same events again is safe."),
             Self::QueueFull => facts("queue-full", StatusCode::SERVICE_UNAVAILABLE, "Too many events are waiting to be stored",
@@ -182,17 +210,20 @@ impl ProblemKind {
     /// The kind for an answer that the framework made without one.
     pub(super) fn of_status(status: StatusCode) -> Self {
         match status {
+            StatusCode::UNAUTHORIZED => Self::Unauthorized,
+            StatusCode::FORBIDDEN => Self::MissingScope,
             StatusCode::NOT_FOUND => Self::NotFound,
             StatusCode::METHOD_NOT_ALLOWED => Self::MethodNotAllowed,
             StatusCode::REQUEST_TIMEOUT => Self::BodyTimeout,
             StatusCode::PAYLOAD_TOO_LARGE => Self::TooLarge,
             StatusCode::UNSUPPORTED_MEDIA_TYPE => Self::UnsupportedMediaType,
+            StatusCode::TOO_MANY_REQUESTS => Self::RateLimited,
             status if status.is_server_error() => Self::Internal,
             _ => Self::BadRequest,
         }
     }
 
-    /// After how many seconds to try again, where that helps.
+    /// After how many seconds to try again, where that helps; of a key over its rate, it depends.
     pub(super) const fn retry_after_seconds(self) -> Option<u8> {
         match self {
             Self::QueueFull | Self::OutcomeUnknown | Self::NotReady => Some(1),
@@ -205,10 +236,14 @@ impl ProblemKind {
             Self::BadRequest
             | Self::InvalidParameters
             | Self::MalformedBody
+            | Self::Unauthorized
+            | Self::MissingScope
+            | Self::OtherStores
             | Self::NotFound
             | Self::NoSuchQuery
             | Self::NoSuchEvent
             | Self::NotInQuarantine
+            | Self::NoSuchKey
             | Self::NoSuchProblem
             | Self::MethodNotAllowed
             | Self::BodyTimeout
@@ -216,6 +251,7 @@ impl ProblemKind {
             | Self::AlreadyResolved
             | Self::AnotherQuery
             | Self::QueryPaused
+            | Self::KeyNotRotated
             | Self::TooLarge
             | Self::UnsupportedMediaType
             | Self::NotEvents
@@ -225,6 +261,8 @@ impl ProblemKind {
             | Self::InvalidDecision
             | Self::InvalidQuery
             | Self::InvalidRun
+            | Self::InvalidKey
+            | Self::RateLimited
             | Self::Internal => None,
         }
     }

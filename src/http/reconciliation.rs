@@ -7,6 +7,7 @@ use super::params::{NamedQuery, Params, Range};
 use super::problem::Problem;
 use super::problem_docs::{ListOfQueryProblems, OptionalQueryProblems};
 use super::reconciliation_body::ReconciliationBody;
+use super::stores::Stores;
 use super::windows::WhichQuery;
 use super::{App, examples};
 use crate::database::RecountRange;
@@ -36,10 +37,11 @@ pub(super) struct FormatParams {
         ListOfQueryProblems))]
 pub(super) async fn query_reconciliation(
     State(app): State<App>,
+    stores: Stores,
     NamedQuery(name): NamedQuery,
     params: Params,
 ) -> Result<Json<ReconciliationBody>, Problem> {
-    report(&app, &name, params).await
+    report(&app, (&name, &stores), params).await
 }
 
 /// Reconcile hourly sales.
@@ -53,21 +55,27 @@ pub(super) async fn query_reconciliation(
         OptionalQueryProblems))]
 pub(super) async fn hourly_reconciliation(
     State(app): State<App>,
+    stores: Stores,
     mut params: Params,
 ) -> Result<Json<ReconciliationBody>, Problem> {
     let name = params.query_name()?;
-    report(&app, &name, params).await
+    report(&app, (&name, &stores), params).await
 }
 
 async fn report(
     app: &App,
-    name: &QueryName,
+    (name, stores): (&QueryName, &Stores),
     mut params: Params,
 ) -> Result<Json<ReconciliationBody>, Problem> {
     let Range { from, to } = params.range();
     params.word("format", &["json"]);
     params.finish()?;
+    let own = stores.groups_of(&app.database.query(name).await?)?;
     let _place = app.report_place()?;
-    let snapshot = app.database.reconciliation_snapshot(name, RecountRange { from, to }).await?;
+    let mut snapshot =
+        app.database.reconciliation_snapshot(name, RecountRange { from, to }).await?;
+    if let Some(own) = own {
+        snapshot.retain_groups(|group| own.hold(group));
+    }
     Ok(Json(ReconciliationBody::of(&snapshot, &reconcile::compare(&snapshot))))
 }

@@ -9,12 +9,14 @@ use utoipa_axum::routes;
 use utoipa_swagger_ui::{Config, SwaggerUi};
 
 use super::access_log::access_log;
+use super::authorize::authorize;
 use super::detach::{Detached, detach};
 use super::problem::Problem;
 use super::problem_kind::ProblemKind;
 use super::request_id::request_id;
+use super::secured::secured;
 use super::{
-    App, dropped_events, events, heartbeats, progress, quarantine, queries, receipts,
+    App, dropped_events, events, heartbeats, keys, progress, quarantine, queries, receipts,
     reconciliation, service, windows,
 };
 
@@ -36,6 +38,7 @@ use super::{
         (name = "Queries", description = "The rules by which events are counted"),
         (name = "Reading", description = "What was counted, and what was not"),
         (name = "Finance", description = "The stream against a recount of the raw log"),
+        (name = "Keys", description = "Who may do what"),
         (name = "Service", description = "The service itself"),
     ),
     components(schemas(super::problem::ProblemBody))
@@ -62,6 +65,9 @@ fn addresses() -> OpenApiRouter<App> {
         .routes(routes!(dropped_events::list_dropped_events))
         .routes(routes!(reconciliation::query_reconciliation))
         .routes(routes!(reconciliation::hourly_reconciliation))
+        .routes(routes!(keys::list_keys, keys::create_key))
+        .routes(routes!(keys::revoke_key))
+        .routes(routes!(keys::rotate_key))
         .routes(routes!(service::livez))
         .routes(routes!(service::readyz))
         .routes(routes!(service::version))
@@ -72,7 +78,7 @@ fn addresses() -> OpenApiRouter<App> {
 
 /// The API description (OpenAPI 3.1).
 pub fn openapi() -> utoipa::openapi::OpenApi {
-    addresses().into_openapi()
+    secured(addresses().into_openapi())
 }
 
 /// The API description as it stands in `openapi/openapi.json`, without its last newline.
@@ -86,6 +92,7 @@ pub fn router(app: App) -> Router {
     let detached =
         Detached { work: app.work.clone(), request_timeout: app.settings.request_timeout };
     let (addresses, _) = addresses().split_for_parts();
+    let addresses = addresses.layer(from_fn_with_state(app.keyring.clone(), authorize));
     let documentation = SwaggerUi::new("/docs").config(Config::from("/openapi.json"));
     guarded(addresses.with_state(app).merge(documentation), detached)
 }

@@ -5,14 +5,17 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use axum::Router;
+use hyper::body::Incoming;
 use hyper::server::conn::http1;
 use hyper_util::rt::{TokioIo, TokioTimer};
 use hyper_util::server::graceful::GracefulShutdown;
 use hyper_util::service::TowerToHyperService;
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
+use tower::ServiceExt as _;
 use tracing::{debug, info, warn};
 
+use super::peer::Peer;
 use super::{App, HttpSettings, Phase, router};
 
 /// How long to rest when the system refuses a connection, usually for want of file descriptors.
@@ -53,7 +56,10 @@ async fn accept(
         // Closed by nobody, so there is always a permit in the end.
         let Ok(permit) = Arc::clone(&room).acquire_owned().await else { return };
         match listener.accept().await {
-            Ok((stream, _)) => connect(stream, permit, router.clone(), settings, connections),
+            Ok((stream, from)) => {
+                let from = Peer(from.ip());
+                connect((stream, from), permit, router.clone(), settings, connections);
+            }
             Err(error) => {
                 warn!(%error, "Could not accept a connection");
                 tokio::time::sleep(ACCEPT_PAUSE).await;
@@ -63,7 +69,7 @@ async fn accept(
 }
 
 fn connect(
-    stream: TcpStream,
+    (stream, from): (TcpStream, Peer),
     permit: OwnedSemaphorePermit,
     router: Router,
     settings: &HttpSettings,
@@ -71,6 +77,10 @@ fn connect(
 ) {
     // Small answers leave at once; a connection without this is only slower.
     let _ = stream.set_nodelay(true);
+    let router = router.map_request(move |mut request: hyper::Request<Incoming>| {
+        request.extensions_mut().insert(from);
+        request
+    });
     // HTTP/1 alone: the builder that tells versions apart waits for a first byte without a deadline.
     let connection = http1::Builder::new()
         .timer(TokioTimer::new())

@@ -10,6 +10,7 @@ use super::paging::{Page, PageParams};
 use super::params::{NamedQuery, Params, Range};
 use super::problem::Problem;
 use super::problem_docs::{ListOfQueryProblems, OptionalQueryProblems};
+use super::stores::Stores;
 use super::{App, examples};
 use crate::database::{StoredQuery, WindowRow, WindowSelection};
 use crate::domain::{Currency, EventField, EventTime, GroupKey, Window, WindowKey};
@@ -53,11 +54,12 @@ pub(super) struct WhichQuery {
         ListOfQueryProblems))]
 pub(super) async fn list_windows(
     State(app): State<App>,
+    stores: Stores,
     NamedQuery(name): NamedQuery,
     params: Params,
 ) -> Result<Response, Problem> {
     let query = app.database.query(&name).await?;
-    answer(&app, &query, params, false).await
+    answer(&app, (&query, &stores), params, false).await
 }
 
 /// List hourly sales.
@@ -71,21 +73,24 @@ pub(super) async fn list_windows(
         OptionalQueryProblems))]
 pub(super) async fn hourly_sales(
     State(app): State<App>,
+    stores: Stores,
     mut params: Params,
 ) -> Result<Response, Problem> {
     let query = app.database.query(&params.query_name()?).await?;
-    answer(&app, &query, params, true).await
+    answer(&app, (&query, &stores), params, true).await
 }
 
 /// Reads rows after the query's state: a window that `complete_through` promises to be final is so
 /// in rows read later, while the other way round it might not be.
 async fn answer(
     app: &App,
-    query: &StoredQuery,
+    (query, stores): (&StoredQuery, &Stores),
     mut params: Params,
     names_hours: bool,
 ) -> Result<Response, Problem> {
-    let Selected { page, selection } = Selected::read(&mut params, query);
+    let own = stores.groups_of(query)?;
+    let Selected { page, mut selection } = Selected::read(&mut params, query);
+    selection.group_within = own.map(|own| (own.index, own.stores));
     let link = params.finish()?;
     let mut rows = app.database.windows(query.query_id, &selection, page.read_limit()).await?;
     let next_cursor = page.cut(&mut rows, |row| RowCursor::of(&row.key));
@@ -122,6 +127,7 @@ impl Selected {
             to,
             currency: currency.map(|currency| currency.code().to_owned()),
             group,
+            group_within: None,
             is_final,
             after: page.after.as_ref().map(RowCursor::key),
         };

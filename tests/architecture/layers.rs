@@ -147,6 +147,7 @@ pub(crate) const LAYERS: &[Layer] = &[
     layer("app", ALL, TOP_CRATES),
     layer("demo", ALL, TOP_CRATES),
     layer("commands", ALL, &[]),
+    layer("commands/keys", ALL, &["thiserror", "tokio"]),
     layer("lib", ALL, &[]),
     layer("main", ALL, &["tillmark"]),
 ];

@@ -23,6 +23,8 @@ mod formats;
 mod heartbeats;
 mod idle_closing;
 mod import;
+mod key_scopes;
+mod keys;
 mod outage;
 mod poison;
 mod posting;

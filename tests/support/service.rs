@@ -165,6 +165,11 @@ impl TestService {
         panic!("{query} was not idle within 30 s");
     }
 
+    /// What it has logged so far.
+    pub fn log(&self) -> String {
+        read_log(&self.log)
+    }
+
     pub fn url(&self, path: &str) -> String {
         format!("{}{path}", self.base)
     }
