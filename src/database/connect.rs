@@ -27,6 +27,19 @@ pub struct PoolSizes {
     pub reads: u32,
 }
 
+/// How a pool of connections is used.
+#[derive(Debug, Clone, Copy)]
+pub struct PoolGauges {
+    /// For which kind of work.
+    pub name: &'static str,
+    /// Connections at work.
+    pub used: u32,
+    /// Open connections that nobody uses.
+    pub idle: u32,
+    /// The most that it opens.
+    pub max: u32,
+}
+
 /// The database, by kind of work. Cheap to clone.
 #[derive(Debug, Clone)]
 pub struct Database {
@@ -158,6 +171,21 @@ impl Database {
             return Err(DatabaseError::ReadsBusy);
         }
         acquired.doing("reach the database")
+    }
+
+    /// How the pools are used now.
+    pub fn pools(&self) -> [PoolGauges; 4] {
+        let pools = [
+            ("ingest", &self.ingest),
+            ("engine", &self.engine),
+            ("reads", &self.reads),
+            ("readiness", &self.readiness),
+        ];
+        pools.map(|(name, pool)| {
+            let idle = u32::try_from(pool.num_idle()).unwrap_or(u32::MAX).min(pool.size());
+            let max = pool.options().get_max_connections();
+            PoolGauges { name, used: pool.size() - idle, idle, max }
+        })
     }
 
     /// Closes every connection, waiting for what runs.

@@ -1,6 +1,6 @@
 //! One span and one log line per request.
 
-use axum::extract::{MatchedPath, Request};
+use axum::extract::{MatchedPath, Request, State};
 use axum::http::HeaderMap;
 use axum::middleware::Next;
 use axum::response::Response;
@@ -8,6 +8,7 @@ use tracing::field::Empty;
 use tracing::{Instrument as _, Level, Span, event, info_span};
 
 use super::request_id::RequestId;
+use super::traffic::Traffic;
 use crate::clock::Stopwatch;
 
 macro_rules! answered {
@@ -23,14 +24,20 @@ macro_rules! answered {
     };
 }
 
-/// Handles the request in a span of its own, and logs once how it was answered.
-pub(super) async fn access_log(request: Request, next: Next) -> Response {
+/// Handles the request in a span of its own, logs once how it was answered, and counts it.
+pub(super) async fn access_log(
+    State(traffic): State<Traffic>,
+    request: Request,
+    next: Next,
+) -> Response {
+    let _active = traffic.begin();
     let (watch, span) = (Stopwatch::start(), span(&request));
     let method = request.method().clone();
     let route = request.extensions().get::<MatchedPath>().cloned();
     let response = next.run(request).instrument(span.clone()).await;
     let route = route.as_ref().map_or("no route", MatchedPath::as_str);
     let (status, duration_us) = (response.status(), watch.elapsed_us());
+    traffic.answered(route, &method, status, duration_us);
     span.in_scope(|| {
         // Tills post all day: what went well is worth a line only to somebody who looks for it.
         if status.is_success() {

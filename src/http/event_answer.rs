@@ -110,6 +110,20 @@ impl Pending {
 pub(super) struct Ingested(Vec<ItemResult>);
 
 impl Ingested {
+    /// How many items had each outcome.
+    pub(super) fn tally(&self) -> [(&'static str, usize); 5] {
+        let outcomes = [
+            ("accepted", ItemStatus::Accepted),
+            ("duplicate", ItemStatus::Duplicate),
+            ("conflict", ItemStatus::Conflict),
+            ("quarantined", ItemStatus::Quarantined),
+            ("rejected", ItemStatus::Rejected),
+        ];
+        outcomes.map(|(word, status)| {
+            (word, self.0.iter().filter(|result| result.status == status).count())
+        })
+    }
+
     /// The answer: its status follows from what became of all items together.
     pub(super) fn answer(self, atomic: bool, lists_all: bool) -> Result<Response, Problem> {
         let count =

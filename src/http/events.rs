@@ -88,7 +88,9 @@ pub(super) async fn post_events(
     Stores::of(&caller).reject_others(&mut items, format);
     let (pending, good) = Pending::part(items, atomic);
     let appended = app.intake.append(good, bytes, atomic).await?;
-    let answer = pending.joined_with(appended).answer(atomic, results.is_some())?;
+    let ingested = pending.joined_with(appended);
+    app.traffic.events(ingested.tally());
+    let answer = ingested.answer(atomic, results.is_some())?;
     Ok(rate_limit.told_in(answer))
 }
 

@@ -32,6 +32,7 @@ mod key_examples;
 mod keys;
 mod local;
 mod media_type;
+mod metrics;
 mod paging;
 mod params;
 mod peer;
@@ -60,6 +61,7 @@ mod settings;
 mod stores;
 #[cfg(test)]
 mod tests;
+mod traffic;
 mod windows;
 
 use std::ops::Deref;
@@ -70,6 +72,7 @@ use problem::Problem;
 use problem_kind::ProblemKind;
 use tokio::sync::{Semaphore, SemaphorePermit};
 use tokio_util::task::TaskTracker;
+use traffic::Traffic;
 
 pub use local::LocalClient;
 pub use readiness::{Phase, Readiness};
@@ -103,6 +106,7 @@ pub struct Parts {
     pub readiness: Readiness,
     /// Requests at work, whether or not their client still waits.
     pub work: TaskTracker,
+    traffic: Traffic,
     reports: Semaphore,
 }
 
@@ -130,9 +134,18 @@ impl App {
         settings: HttpSettings,
     ) -> Self {
         let (readiness, work) = (Readiness::starting(), TaskTracker::new());
-        let reports = Semaphore::new(settings.reports_max);
-        let parts =
-            Parts { database, intake, pipeline, keyring, settings, readiness, work, reports };
+        let (traffic, reports) = (Traffic::default(), Semaphore::new(settings.reports_max));
+        let parts = Parts {
+            database,
+            intake,
+            pipeline,
+            keyring,
+            settings,
+            readiness,
+            work,
+            traffic,
+            reports,
+        };
         Self(Arc::new(parts))
     }
 

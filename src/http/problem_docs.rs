@@ -13,8 +13,9 @@ use super::problem_kind::ProblemKind::{
     AlreadyResolved, AnotherQuery, BodyTimeout, Busy, DatabaseAway, DeadlineExceeded,
     EventConflict, HeartbeatFromTheFuture, Internal, InvalidDecision, InvalidEvents,
     InvalidHeartbeat, InvalidKey, InvalidParameters, InvalidQuery, InvalidRun, KeyNotRotated,
-    MalformedBody, NoSuchEvent, NoSuchKey, NoSuchProblem, NoSuchQuery, NotEvents, NotInQuarantine, NotReady, OutcomeUnknown, QueryPaused,
-    QueueFull, RateLimited, RunFailed, RunsWaiting, Stopping, TooLarge, UnsupportedMediaType,
+    MalformedBody, NoSuchEvent, NoSuchKey, NoSuchProblem, NoSuchQuery, NotEvents, NotInQuarantine,
+    NotReady, OutcomeUnknown, QueryPaused, QueueFull, RateLimited, RunFailed, RunsWaiting,
+    Stopping, TooLarge, UnsupportedMediaType,
 };
 
 macro_rules! problem_sets {
@@ -69,6 +70,8 @@ problem_sets! {
     KeyProblems: InvalidParameters, NoSuchKey, Internal, DatabaseAway, DeadlineExceeded;
     /// Of rotating a key.
     KeyRotateProblems: InvalidParameters, NoSuchKey, KeyNotRotated, Internal, DatabaseAway, DeadlineExceeded;
+    /// Of the metrics.
+    MetricsProblems: InvalidParameters, Internal, DatabaseAway, DeadlineExceeded;
     /// Of being ready.
     ReadyProblems: InvalidParameters, Internal, NotReady, DatabaseAway, DeadlineExceeded, Stopping;
     /// Of explaining a problem.

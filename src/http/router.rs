@@ -15,9 +15,10 @@ use super::problem::Problem;
 use super::problem_kind::ProblemKind;
 use super::request_id::request_id;
 use super::secured::secured;
+use super::traffic::Traffic;
 use super::{
-    App, dropped_events, events, heartbeats, keys, progress, quarantine, queries, receipts,
-    reconciliation, service, windows,
+    App, dropped_events, events, heartbeats, keys, metrics, progress, quarantine, queries,
+    receipts, reconciliation, service, windows,
 };
 
 /// What the API says of itself.
@@ -70,6 +71,7 @@ fn addresses() -> OpenApiRouter<App> {
         .routes(routes!(keys::rotate_key))
         .routes(routes!(service::livez))
         .routes(routes!(service::readyz))
+        .routes(routes!(metrics::metrics))
         .routes(routes!(service::version))
         .routes(routes!(service::limits))
         .routes(routes!(service::openapi_document))
@@ -93,16 +95,17 @@ pub fn router(app: App) -> Router {
         Detached { work: app.work.clone(), request_timeout: app.settings.request_timeout };
     let (addresses, _) = addresses().split_for_parts();
     let addresses = addresses.layer(from_fn_with_state(app.keyring.clone(), authorize));
+    let traffic = app.traffic.clone();
     let documentation = SwaggerUi::new("/docs").config(Config::from("/openapi.json"));
-    guarded(addresses.with_state(app).merge(documentation), detached)
+    guarded(addresses.with_state(app).merge(documentation), detached, traffic)
 }
 
 /// `routes` and everything that each request passes before it gets there.
-pub(super) fn guarded(routes: Router, detached: Detached) -> Router {
+pub(super) fn guarded(routes: Router, detached: Detached, traffic: Traffic) -> Router {
     // The layer added last is the first that a request meets.
     routes
         .fallback(async || Problem::of(ProblemKind::NotFound).into_response())
         .layer(from_fn_with_state(detached, detach))
-        .layer(from_fn(access_log))
+        .layer(from_fn_with_state(traffic, access_log))
         .layer(from_fn(request_id))
 }

@@ -81,6 +81,7 @@ const RULES: &[Rule] = &[
     rule("GET", "/v1/limits", Need::AnyKey, Bound::Same),
     rule("GET", "/livez", Need::Nothing, Bound::Same),
     rule("GET", "/readyz", Need::Nothing, Bound::Same),
+    rule("GET", "/metrics", Need::AdminOrThisMachine, Bound::Refused),
     rule("GET", "/openapi.json", Need::Nothing, Bound::Same),
     rule("GET", "/problems/{name}", Need::Nothing, Bound::Same),
 ];

@@ -17,6 +17,7 @@ use super::detach::Detached;
 use super::json::Json;
 use super::params::{NamedQuery, NoParams};
 use super::router::guarded;
+use super::traffic::Traffic;
 use crate::domain::Span;
 
 fn settings() -> HttpSettings {
@@ -39,7 +40,7 @@ fn service() -> Router {
         .route("/json", post(async |body: JsonBody| body.0))
         .with_state(settings());
     let request_timeout = Span::from_micros(200_000);
-    guarded(routes, Detached { work: TaskTracker::new(), request_timeout })
+    guarded(routes, Detached { work: TaskTracker::new(), request_timeout }, Traffic::default())
 }
 
 async fn ask_text(request: Request) -> (StatusCode, HeaderMap, String) {
@@ -226,7 +227,8 @@ async fn work_goes_on_when_its_client_is_gone() {
     let routes = Router::new().route("/work", post(handler));
     let work = TaskTracker::new();
     let detached = Detached { work: work.clone(), request_timeout: Span::HOUR };
-    let answer = guarded(routes, detached).oneshot(request("POST", "/work", &[], ""));
+    let answer =
+        guarded(routes, detached, Traffic::default()).oneshot(request("POST", "/work", &[], ""));
     tokio::select! {
         _ = answer => unreachable!("the client goes away first"),
         _ = has_begun.recv() => {}

@@ -64,6 +64,17 @@ pub struct Intake {
     queue: mpsc::Sender<Waiting>,
     events_room: Arc<Semaphore>,
     bytes_room: Arc<Semaphore>,
+    events_max: u32,
+    bytes_max: u32,
+}
+
+/// How full the queue is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct QueueDepth {
+    /// Events in it.
+    pub events: u32,
+    /// Bytes of the bodies that they came in.
+    pub bytes: u32,
 }
 
 impl Intake {
@@ -89,8 +100,21 @@ impl Intake {
             queue,
             events_room: Arc::new(Semaphore::new(events_max)),
             bytes_room: Arc::new(Semaphore::new(bytes_max)),
+            events_max: settings.queue_events_max,
+            bytes_max: settings.queue_bytes_max,
         };
         (intake, tokio::spawn(writer.run()))
+    }
+
+    /// How much is waiting to be stored, or being stored.
+    pub fn depth(&self) -> QueueDepth {
+        let taken = |max: u32, room: &Semaphore| {
+            max.saturating_sub(u32::try_from(room.available_permits()).unwrap_or(u32::MAX))
+        };
+        QueueDepth {
+            events: taken(self.events_max, &self.events_room),
+            bytes: taken(self.bytes_max, &self.bytes_room),
+        }
     }
 
     /// Stores the events of one request, `bytes` long as it was posted, in one atomic step, and

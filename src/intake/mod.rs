@@ -35,7 +35,7 @@ mod tests;
 
 pub use columns::{Columns, InvalidHeader};
 pub use decision::{Action, Decision, decision};
-pub use group_commit::{Intake, IntakeError, IntakeSettings};
+pub use group_commit::{Intake, IntakeError, IntakeSettings, QueueDepth};
 pub use heartbeat::heartbeat;
 pub use small_object::InvalidObject;
 pub use validate::{CheckedItem, EventDefaults, InvalidItem, events};

@@ -25,6 +25,7 @@ mod idle_closing;
 mod import;
 mod key_scopes;
 mod keys;
+mod metrics;
 mod outage;
 mod poison;
 mod posting;
