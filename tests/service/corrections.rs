@@ -50,7 +50,7 @@ fn without_moment(mut body: Value) -> Value {
 }
 
 async fn book(service: &TestService, windows: Value) -> (u16, Value) {
-    let body = json!({"windows": windows, "note": "till 7 was offline", "booked_by": "Ana"});
+    let body = json!({"windows": windows, "note": "till 7 was offline", "booked_by": "finance"});
     let answer = service.post("/v1/queries/hourly_sales/corrections", body).await;
     (answer.status, answer.body)
 }
@@ -177,7 +177,7 @@ async fn late_events_are_booked_once_and_the_rows_stay() {
     assert_eq!(first["after"], json!({"orders": 3, "revenue": "72.50"}));
     assert_eq!(
         (&first["event_ids"], &first["booked_by"]),
-        (&json!(["1006-placed"]), &json!("Ana"))
+        (&json!(["1006-placed"]), &json!("finance"))
     );
     let cursor = listed["next_cursor"].as_str().unwrap();
     let path = format!("/v1/queries/hourly_sales/corrections?limit=1&cursor={cursor}");
@@ -266,6 +266,6 @@ async fn the_audit_trail_outlives_what_it_speaks_of() {
     assert_eq!(entries[2]["details"]["removed"]["corrections"], 2);
     assert_eq!(
         (&entries[3]["done_by"], &entries[3]["details"]["numbers"]["last"]),
-        (&json!("Ana"), &json!(2))
+        (&json!("finance"), &json!(2))
     );
 }
