@@ -4,19 +4,16 @@
 
 use std::collections::HashMap;
 
-use chrono::{DateTime, Utc};
-use rust_decimal::Decimal;
-use sqlx::PgConnection;
+use sqlx::{FromRow as _, PgConnection};
 
 use super::DatabaseError;
 use super::append::{AppendRequest, Appended, FutureGuard};
 use super::append_decisions::{Decided, Decisions, Fresh, Known, Stands};
+use super::append_rows::bind_events;
 use super::error::Doing;
 use super::partitions::LogRoom;
-use super::values::{amount_to_sql, unreadable};
-use crate::domain::{
-    ContentHash, CustomerId, Event, EventTime, IdentifiedEvent, Seq, StoreId, TillId,
-};
+use super::values::unreadable;
+use crate::domain::{ContentHash, Event, EventTime, IdentifiedEvent, Seq, Span};
 
 /// Appends in one statement, and so in one transaction. Answers nothing, and has stored nothing,
 /// when the long way must be gone.
@@ -101,36 +98,14 @@ async fn store(
     fresh: &[&IdentifiedEvent],
     guard: FutureGuard,
 ) -> Result<Option<Stored>, DatabaseError> {
-    let events: Vec<&Event> = fresh.iter().map(|identified| &identified.event).collect();
-    let texts = |of: fn(&Event) -> &str| events.iter().map(|event| of(event)).collect::<Vec<_>>();
-    let options =
-        |of: fn(&Event) -> Option<&str>| events.iter().map(|event| of(event)).collect::<Vec<_>>();
-    let amounts: Vec<Decimal> = events.iter().map(|event| amount_to_sql(event.amount)).collect();
-    let times: Vec<DateTime<Utc>> = events.iter().map(|event| event.event_time.to_utc()).collect();
-    let columns: StoredColumns = sqlx::query_as(
-        "select * from append_events($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13)",
+    let hashes: Vec<&[u8]> = fresh.iter().map(|one| one.content_hash.0.as_slice()).collect();
+    let append = sqlx::query(
+        "select * from append_events($1, $3, $2, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13)",
     )
-    .bind(guard.skew_max.map(crate::domain::Span::as_micros))
-    .bind(texts(|event| event.event_id.as_str()))
-    .bind(fresh.iter().map(|one| one.content_hash.0.as_slice()).collect::<Vec<_>>())
-    .bind(texts(|event| event.order_id.as_str()))
-    .bind(texts(|event| event.status.as_str()))
-    .bind(amounts)
-    .bind(texts(|event| event.currency.code()))
-    .bind(times)
-    .bind(options(|event| event.store_id.as_ref().map(StoreId::as_str)))
-    .bind(options(|event| event.till_id.as_ref().map(TillId::as_str)))
-    .bind(options(|event| event.customer_id.as_ref().map(CustomerId::as_str)))
-    .bind(events.iter().map(|event| event.item_count).collect::<Vec<_>>())
-    .bind(events.iter().map(|event| attributes_text(event)).collect::<Vec<_>>())
-    .fetch_one(conn)
-    .await
-    .doing("append events")?;
+    .bind(guard.skew_max.map(Span::as_micros))
+    .bind(hashes);
+    let events: Vec<&Event> = fresh.iter().map(|identified| &identified.event).collect();
+    let row = bind_events(append, &events).fetch_one(conn).await.doing("append events")?;
+    let columns = StoredColumns::from_row(&row).doing("read what was appended")?;
     Ok(columns.first_seq.map(|seq| Stored { first_seq: Seq::new(seq), columns }))
-}
-
-fn attributes_text(event: &Event) -> Option<String> {
-    let attributes = event.attributes.as_map();
-    // A map of texts is always JSON.
-    (!attributes.is_empty()).then(|| serde_json::to_string(attributes).unwrap_or_default())
 }

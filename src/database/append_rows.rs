@@ -110,11 +110,11 @@ pub(super) async fn insert_events(
         "insert into raw_events (seq, received_at, event_id, order_id, status, amount, currency,
              event_time, store_id, till_id, customer_id, item_count, attributes)
          select seq, received.at, event_id, order_id, status, amount, currency,
-             event_time, store_id, till_id, customer_id, item_count, attributes
+             event_time, store_id, till_id, customer_id, item_count, attribute_text::jsonb
          from (select clock_timestamp() as at) received, unnest($1::bigint[], $2::text[], $3::text[],
              $4::text[], $5::numeric[], $6::text[], $7::timestamptz[], $8::text[], $9::text[],
-             $10::text[], $11::bigint[], $12::jsonb[]) as new_event (seq, event_id, order_id, status,
-             amount, currency, event_time, store_id, till_id, customer_id, item_count, attributes)",
+             $10::text[], $11::bigint[], $12::text[]) as new_event (seq, event_id, order_id, status,
+             amount, currency, event_time, store_id, till_id, customer_id, item_count, attribute_text)",
     )
     .bind(seqs.iter().map(|seq| seq.get()).collect::<Vec<_>>());
     let events: Vec<&Event> = fresh.iter().map(|identified| &identified.event).collect();
@@ -123,7 +123,7 @@ pub(super) async fn insert_events(
 }
 
 /// Binds the columns of events, side by side for `unnest`: id, order, status, amount, currency, time,
-/// store, till, customer, item count, attributes.
+/// store, till, customer, item count, attributes as a JSON text.
 pub(super) fn bind_events<'query>(
     query: Query<'query, sqlx::Postgres, PgArguments>,
     events: &[&Event],
@@ -144,7 +144,7 @@ pub(super) fn bind_events<'query>(
         .bind(options(|event| event.till_id.as_ref().map(TillId::as_str)))
         .bind(options(|event| event.customer_id.as_ref().map(CustomerId::as_str)))
         .bind(events.iter().map(|event| event.item_count).collect::<Vec<_>>())
-        .bind(events.iter().map(|event| attributes_to_sql(event)).collect::<Vec<_>>())
+        .bind(events.iter().map(|event| attributes_text(event)).collect::<Vec<_>>())
 }
 
 /// Inserts heartbeats: records without an order, whose id is the source.
@@ -170,11 +170,10 @@ pub(super) async fn insert_heartbeats(
     Ok(())
 }
 
-fn attributes_to_sql(event: &Event) -> Option<serde_json::Value> {
+fn attributes_text(event: &Event) -> Option<String> {
     let attributes = event.attributes.as_map();
-    let object =
-        || attributes.iter().map(|(name, value)| (name.clone(), value.clone().into())).collect();
-    (!attributes.is_empty()).then(|| serde_json::Value::Object(object()))
+    // A map of texts is always JSON.
+    (!attributes.is_empty()).then(|| serde_json::to_string(attributes).unwrap_or_default())
 }
 
 /// Keeps both hashes of every conflict with a stored event, for audit.

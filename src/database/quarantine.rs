@@ -194,9 +194,12 @@ pub(super) async fn quarantine_insert(
     let insert = sqlx::query(
         "insert into quarantine (received_at, reason, content_hash, event_id, order_id, status, amount,
              currency, event_time, store_id, till_id, customer_id, item_count, attributes)
-         select $1, $2, * from unnest($3::bytea[], $4::text[], $5::text[], $6::text[], $7::numeric[],
-             $8::text[], $9::timestamptz[], $10::text[], $11::text[], $12::text[], $13::bigint[],
-             $14::jsonb[])",
+         select $1, $2, content_hash, event_id, order_id, status, amount, currency, event_time, store_id,
+             till_id, customer_id, item_count, attribute_text::jsonb
+         from unnest($3::bytea[], $4::text[], $5::text[], $6::text[], $7::numeric[], $8::text[],
+             $9::timestamptz[], $10::text[], $11::text[], $12::text[], $13::bigint[], $14::text[])
+             as aside (content_hash, event_id, order_id, status, amount, currency, event_time, store_id,
+             till_id, customer_id, item_count, attribute_text)",
     )
     .bind(now)
     .bind(reason)
