@@ -21,7 +21,7 @@ const RETRY_PAUSE: Duration = Duration::from_millis(250);
 pub struct PoolSizes {
     /// For the group commit.
     pub ingest: u32,
-    /// For micro-batches.
+    /// For micro-batches, and as many again for what they read of the raw log.
     pub engine: u32,
     /// For everything that is read over HTTP.
     pub reads: u32,
@@ -45,6 +45,8 @@ pub struct PoolGauges {
 pub struct Database {
     pub(super) ingest: PgPool,
     pub(super) engine: PgPool,
+    /// For the engine's reading of the raw log.
+    pub(super) log: PgPool,
     reads: PgPool,
     /// Of one connection: whatever else is going on, somebody can ask whether the server answers.
     readiness: PgPool,
@@ -76,9 +78,12 @@ impl Database {
             .application_name("tillmark");
         // Ids are looked up by the index, whatever the planner believes of a table that grew a moment ago.
         let by_index = options.clone().options([("enable_seqscan", "off")]);
+        // The log is read in its order, of which the planner would know only after an analyze.
+        let in_order = by_index.clone().options([("enable_bitmapscan", "off")]);
         let database = Self {
             ingest: pool(&by_index, sizes.ingest, "20s", Duration::from_secs(5)),
             engine: pool(&options, sizes.engine, "0", Duration::from_secs(10)),
+            log: pool(&in_order, sizes.engine, "0", Duration::from_secs(10)),
             reads: pool(&options, sizes.reads, "25s", Duration::from_secs(3)),
             readiness: pool(&options, 1, "2s", Duration::from_secs(2)),
             #[cfg(feature = "defects")]
@@ -179,10 +184,11 @@ impl Database {
     }
 
     /// How the pools are used now.
-    pub fn pools(&self) -> [PoolGauges; 4] {
+    pub fn pools(&self) -> [PoolGauges; 5] {
         let pools = [
             ("ingest", &self.ingest),
             ("engine", &self.engine),
+            ("log", &self.log),
             ("reads", &self.reads),
             ("readiness", &self.readiness),
         ];
@@ -197,6 +203,7 @@ impl Database {
     pub async fn close(&self) {
         self.readiness.close().await;
         self.reads.close().await;
+        self.log.close().await;
         self.engine.close().await;
         self.ingest.close().await;
     }

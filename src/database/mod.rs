@@ -13,6 +13,7 @@
 //! Absent on purpose: a clock. Times come from Postgres or as parameters.
 
 mod append;
+mod append_copy;
 mod append_decisions;
 mod append_fast;
 mod append_rows;
@@ -54,7 +55,7 @@ mod values;
 mod window_bounds;
 mod windows;
 
-pub use append::{AppendRequest, Appended, FutureGuard, Release};
+pub use append::{AppendMemory, AppendRequest, Appended, FutureGuard, Release};
 pub use as_of::AsOf;
 pub use audit::{AuditAction, AuditEntry, AuditFact};
 pub use bookings::{Booked, Booking, BookingWindow, BookingWindows};
@@ -70,7 +71,6 @@ pub use lateness::{
     Delays, LATENESS_BUCKETS_MS, Lateness, LatenessBy, LatenessSource, NewestOfSource,
     SourceLateness,
 };
-pub use partitions::LogRoom;
 pub use progress::{BatchDurations, CommittedProgress, ProgressCursor, ProgressEntry};
 pub use quarantine::{QuarantineCursor, Quarantined, Resolution};
 pub use queries::{QueryPut, QueryVersion, StoredQuery};
