@@ -55,6 +55,10 @@ impl PostParams {
 /// none. As with `event_id`, one `id` is one event, whatever its `source`. Other attributes and
 /// extensions are let through and not kept. Pointers of errors look like `/data/amount`.
 ///
+/// Of a key that is bound to stores, events of other stores, or of none, are rejected. Where keys are
+/// limited (`key_events_per_second` of `GET /v1/limits`), the headers `RateLimit` and `RateLimit-Policy`
+/// say what is left; of what is too much nothing is stored.
+///
 /// Of a key that is bound to stores, an event of another store or of none is a rejected item.
 #[utoipa::path(post, path = "/v1/events", tag = "Ingest",
     params(PostParams, ("content-encoding" = Option<String>, Header, pattern = "^(gzip|zstd)$",
@@ -85,11 +89,13 @@ pub(super) async fn post_events(
     let (bytes, format) = (body.bytes.len(), body.format);
     let mut items = check(body, &app.settings)?;
     let rate_limit = RateLimit::take(&caller, items.len())?;
-    Stores::of(&caller).reject_others(&mut items, format);
+    let stores = Stores::of(&caller);
+    stores.reject_others(&mut items, format);
     let (pending, good) = Pending::part(items, atomic);
     let appended = app.intake.append(good, bytes, atomic).await?;
     let ingested = pending.joined_with(appended);
     app.traffic.events(ingested.tally());
+    let ingested = if stores.are_bound() { ingested.without_firsts() } else { ingested };
     Ok(rate_limit.told_in(ingested.answer(atomic, results.is_some())?))
 }
 

@@ -166,6 +166,17 @@ async fn a_bound_key_posts_events_of_its_stores_only() {
     }
     assert_eq!(post("/v1/events", &sale("4", Some("S2"))).await.status, 422);
     assert_eq!(database.number("select count(*) from raw_events").await, 1);
+
+    let other = sale("5", Some("S2"));
+    let address = "/v1/events";
+    let posted = service.ask_as(keys.of("events:write", false), "post", address, other).await;
+    assert_eq!(posted.status, 200);
+    let taken = sale("5", Some("S1"));
+    let refused = post(address, &taken).await;
+    assert_eq!(refused.status, 409);
+    assert!(!refused.body.to_string().contains("hash"), "{}", refused.body);
+    let refused = service.ask_as(keys.of("events:write", false), "post", address, taken).await;
+    assert!(refused.body.to_string().contains("hash"), "{}", refused.body);
 }
 
 #[tokio::test(flavor = "multi_thread")]
