@@ -48,8 +48,9 @@ pub struct Database {
     /// For the engine's reading of the raw log.
     pub(super) log: PgPool,
     reads: PgPool,
-    /// Of one connection: whatever else is going on, somebody can ask whether the server answers.
-    readiness: PgPool,
+    /// Of one connection: whatever else is going on, somebody can ask whether the server answers, and
+    /// which keys work.
+    pub(super) readiness: PgPool,
     /// A mistake to make on purpose; only `tests/defects` sets it.
     #[cfg(feature = "defects")]
     pub defect: Option<crate::domain::Defect>,

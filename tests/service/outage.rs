@@ -22,9 +22,9 @@ fn carry(listener: TcpListener, socket: String) -> JoinHandle<()> {
     })
 }
 
-#[tokio::test(flavor = "multi_thread")]
-async fn a_service_is_not_ready_while_its_database_is_away_and_recovers_by_itself() {
-    let database = TestDatabase::create().await;
+/// A way to the server of `database` that can be cut: its address for the service, the way, and the
+/// server's socket.
+async fn way_to(database: &TestDatabase) -> (String, JoinHandle<()>, String) {
     let part = |name: &str| {
         let (_, rest) = database.url.split_once(name).unwrap();
         rest.split(['?', '&']).next().unwrap()
@@ -33,7 +33,25 @@ async fn a_service_is_not_ready_while_its_database_is_away_and_recovers_by_itsel
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let address = listener.local_addr().unwrap();
     let url = format!("postgres://{}@{address}/{}", part("user="), part("postgres:///"));
-    let way = carry(listener, socket.clone());
+    (url, carry(listener, socket.clone()), socket)
+}
+
+/// Cuts the way, with all connections on it.
+async fn cut(way: JoinHandle<()>) {
+    way.abort();
+    assert!(way.await.is_err_and(|error| error.is_cancelled()));
+}
+
+/// Takes connections where the way began, and says nothing.
+async fn silence_at(url: &str) -> TcpListener {
+    let (_, rest) = url.split_once('@').unwrap();
+    TcpListener::bind(rest.split('/').next().unwrap()).await.unwrap()
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_service_is_not_ready_while_its_database_is_away_and_recovers_by_itself() {
+    let database = TestDatabase::create().await;
+    let (url, way, socket) = way_to(&database).await;
     let service = TestService::start_with(&[("DATABASE_URL", &url)]).await;
 
     let assert_away = async || {
@@ -45,11 +63,9 @@ async fn a_service_is_not_ready_while_its_database_is_away_and_recovers_by_itsel
         }
         assert_eq!(service.get("/livez").await.status, 200);
     };
-    way.abort();
-    assert!(way.await.is_err_and(|error| error.is_cancelled()));
+    cut(way).await;
     assert_away().await;
-    // Next it takes connections and says nothing.
-    let silent = TcpListener::bind(address).await.unwrap();
+    let silent = silence_at(&url).await;
     assert_away().await;
 
     carry(silent, socket);
@@ -63,4 +79,34 @@ async fn a_service_is_not_ready_while_its_database_is_away_and_recovers_by_itsel
     service.post_events(&[a_sale("1", "09:05:00", "1.00")]).await;
     service.wait_until_idle("hourly_sales").await;
     assert_eq!(service.get("/v1/hourly-sales").await.status, 200);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn no_key_is_good_for_long_while_nobody_can_tell_whether_it_was_revoked() {
+    let database = TestDatabase::create().await;
+    let (url, way, socket) = way_to(&database).await;
+    let service = TestService::start_with(&[("DATABASE_URL", &url)]).await;
+    let made = json!({ "name": "head office", "scopes": ["admin"] });
+    let made = service.post("/v1/keys", made).await;
+    let key = made.body["key"].as_str().unwrap();
+    // The limits are in memory: nothing but the key asks the database.
+    let status_is = async |status: u16| {
+        let answered = async {
+            while service.get_as(key, "/v1/limits").await.status != status {
+                tokio::time::sleep(Duration::from_millis(50)).await;
+            }
+        };
+        let waited = tokio::time::timeout(Duration::from_secs(10), answered).await;
+        waited.unwrap_or_else(|_| panic!("it answers {status} within 10 s"));
+    };
+    status_is(200).await;
+    cut(way).await;
+    let silent = silence_at(&url).await;
+    status_is(503).await;
+    let answer = service.get_as(key, "/v1/limits").await;
+    assert_eq!(answer.body["type"], "/problems/database-away");
+    assert_eq!(service.get("/v1/limits").await.status, 503, "nor is it told what is no key");
+    assert_eq!(service.get("/livez").await.status, 200);
+    carry(silent, socket);
+    status_is(200).await;
 }
