@@ -15,6 +15,8 @@ const BACKOFF_FIRST: Duration = Duration::from_millis(100);
 const BACKOFF_MAX: Duration = Duration::from_secs(5);
 /// No query rests for longer than this.
 const REST_MAX: Duration = Duration::from_millis(20);
+/// Nor for less, so that single events of many tills are not a batch each.
+const REST_MIN: Duration = Duration::from_millis(5);
 
 /// Why a runner wakes up.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -137,7 +139,7 @@ fn rest_after(ran: &Ran, events_max: u32) -> Duration {
     match ran {
         Ran::Batch(progress) if progress.entry.events_in < i64::from(events_max) => {
             let took_us = progress.entry.durations.total_us.unsigned_abs();
-            Duration::from_micros(took_us).min(REST_MAX)
+            Duration::from_micros(took_us).clamp(REST_MIN, REST_MAX)
         }
         Ran::Batch(_) | Ran::Skipped | Ran::Nothing => Duration::ZERO,
     }
