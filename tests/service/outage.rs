@@ -3,37 +3,20 @@
 use std::time::Duration;
 
 use serde_json::json;
-use tokio::net::{TcpListener, UnixStream};
-use tokio::task::{JoinHandle, JoinSet};
+use tokio::net::TcpListener;
+use tokio::sync::watch;
 
+use crate::support::tcp_way::{carry, way_to};
 use crate::support::{TestDatabase, TestService, a_sale};
-
-/// Carries connections on to the server's socket; aborted, it cuts them all.
-fn carry(listener: TcpListener, socket: String) -> JoinHandle<()> {
-    tokio::spawn(async move {
-        let mut carried = JoinSet::new();
-        while let Ok((mut client, _)) = listener.accept().await {
-            let socket = socket.clone();
-            carried.spawn(async move {
-                let mut server = UnixStream::connect(socket).await.unwrap();
-                let _ = tokio::io::copy_bidirectional(&mut client, &mut server).await;
-            });
-        }
-    })
-}
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_service_is_not_ready_while_its_database_is_away_and_recovers_by_itself() {
     let database = TestDatabase::create().await;
-    let part = |name: &str| {
-        let (_, rest) = database.url.split_once(name).unwrap();
-        rest.split(['?', '&']).next().unwrap()
-    };
-    let socket = format!("{}/.s.PGSQL.{}", part("host="), part("port="));
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let address = listener.local_addr().unwrap();
-    let url = format!("postgres://{}@{address}/{}", part("user="), part("postgres:///"));
-    let way = carry(listener, socket.clone());
+    let (socket, url) = way_to(&database, &listener);
+    let (_open, is_open) = watch::channel(true);
+    let way = carry(listener, socket.clone(), is_open.clone());
     let service = TestService::start_with(&[("DATABASE_URL", &url)]).await;
 
     let assert_away = async || {
@@ -52,7 +35,7 @@ async fn a_service_is_not_ready_while_its_database_is_away_and_recovers_by_itsel
     let silent = TcpListener::bind(address).await.unwrap();
     assert_away().await;
 
-    carry(silent, socket);
+    carry(silent, socket, is_open);
     let recovered = async {
         while service.get("/readyz").await.status != 200 {
             tokio::time::sleep(Duration::from_millis(50)).await;
