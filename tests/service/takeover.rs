@@ -118,25 +118,25 @@ impl Replicas {
         let select = format!(
             "select count(*) from pg_stat_activity where datname = current_database() and {such}"
         );
-        for _ in 0..1200 {
-            if self.database.number(&select).await == count {
-                return;
-            }
-            tokio::time::sleep(Duration::from_millis(25)).await;
-        }
-        panic!("there were not {count} sessions with {such} within 30 s");
+        let are_there = async || self.database.number(&select).await == count;
+        wait_until(&format!("there are {count} sessions with {such}"), are_there).await;
     }
 
     /// Waits until one that led knows that it does not any more.
     async fn wait_until_stepped_down(&self, at: usize) {
-        for _ in 0..1200 {
-            if self.services[at].log().contains("has lost the lease") {
-                return;
-            }
-            tokio::time::sleep(Duration::from_millis(25)).await;
-        }
-        panic!("it still believed to lead after 30 s");
+        let service = &self.services[at];
+        wait_until("it stops leading", async || service.log().contains("has lost the lease")).await;
     }
+}
+
+async fn wait_until(what: &str, is_so: impl AsyncFn() -> bool) {
+    for _ in 0..1200 {
+        if is_so().await {
+            return;
+        }
+        tokio::time::sleep(Duration::from_millis(25)).await;
+    }
+    panic!("waited 30 s in vain until {what}");
 }
 
 async fn leads(service: &TestService) -> bool {
@@ -330,9 +330,7 @@ async fn a_leader_whose_epoch_is_over_is_refused_and_stops() {
         let mut sale = a_sale("1", "09:05:00", "1.00");
         sale["status"] = status.into();
         service.post_events(&[sale]).await;
-        while leads(&service).await {
-            tokio::time::sleep(Duration::from_millis(25)).await;
-        }
+        wait_until(case, async || !leads(&service).await).await;
         let moved = "select count(*) from queries where position <> 0 or error is not null";
         assert_eq!(database.number(moved).await, 0, "{case}");
         assert_eq!(database.number("select count(*) from progress").await, 0, "{case}");
