@@ -23,7 +23,7 @@ const RETRY_PAUSE: Duration = Duration::from_millis(250);
 pub struct PoolSizes {
     /// For the group commit.
     pub ingest: u32,
-    /// For micro-batches.
+    /// For micro-batches, and as many again for what they read of the raw log.
     pub engine: u32,
     /// For everything that is read over HTTP.
     pub reads: u32,
@@ -47,6 +47,8 @@ pub struct PoolGauges {
 pub struct Database {
     pub(super) ingest: PgPool,
     pub(super) engine: PgPool,
+    /// For the engine's reading of the raw log.
+    pub(super) log: PgPool,
     /// Of one connection for as long as it lives: its session stands for the holder of the lease.
     pub(super) lease: PgPool,
     /// What its sessions are called, like those of no other process.
@@ -83,9 +85,12 @@ impl Database {
             .application_name(&name);
         // Ids are looked up by the index, whatever the planner believes of a table that grew a moment ago.
         let by_index = options.clone().options([("enable_seqscan", "off")]);
+        // The log is read in its order, of which the planner would know only after an analyze.
+        let in_order = by_index.clone().options([("enable_bitmapscan", "off")]);
         let database = Self {
             ingest: pool(&by_index, sizes.ingest, "20s", Duration::from_secs(5)),
             engine: pool(&options, sizes.engine, "0", Duration::from_secs(10)),
+            log: pool(&in_order, sizes.engine, "0", Duration::from_secs(10)),
             lease: lease_pool(&options),
             name,
             reads: pool(&options, sizes.reads, "25s", Duration::from_secs(3)),
@@ -113,8 +118,8 @@ impl Database {
             let options = pool.connect_options().as_ref().clone().application_name(&name);
             pool.options().clone().connect_lazy_with(options)
         };
-        let (engine, lease) = (again(&self.engine), again(&self.lease));
-        Self { engine, lease, name, ..self.clone() }
+        let (engine, log, lease) = (again(&self.engine), again(&self.log), again(&self.lease));
+        Self { engine, log, lease, name, ..self.clone() }
     }
 
     async fn wait_for_server(&self, wait_max: Span) -> Result<(), DatabaseError> {
@@ -201,10 +206,11 @@ impl Database {
     }
 
     /// How the pools are used now.
-    pub fn pools(&self) -> [PoolGauges; 4] {
+    pub fn pools(&self) -> [PoolGauges; 5] {
         let pools = [
             ("ingest", &self.ingest),
             ("engine", &self.engine),
+            ("log", &self.log),
             ("reads", &self.reads),
             ("readiness", &self.readiness),
         ];
@@ -220,6 +226,7 @@ impl Database {
         self.readiness.close().await;
         self.lease.close().await;
         self.reads.close().await;
+        self.log.close().await;
         self.engine.close().await;
         self.ingest.close().await;
     }

@@ -14,6 +14,7 @@
 //! Absent on purpose: a clock. Times come from Postgres or as parameters.
 
 mod append;
+mod append_copy;
 mod append_decisions;
 mod append_fast;
 mod append_rows;
@@ -57,7 +58,7 @@ mod values;
 mod window_bounds;
 mod windows;
 
-pub use append::{AppendRequest, Appended, FutureGuard, Release};
+pub use append::{AppendMemory, AppendRequest, Appended, FutureGuard, Release};
 pub use as_of::AsOf;
 pub use audit::{AuditAction, AuditEntry, AuditFact};
 pub use bookings::{Booked, Booking, BookingWindow, BookingWindows};
@@ -74,7 +75,6 @@ pub use lateness::{
     SourceLateness,
 };
 pub use lease::{LeaseEpoch, LeaseTaken};
-pub use partitions::LogRoom;
 pub use progress::{BatchDurations, CommittedProgress, ProgressCursor, ProgressEntry};
 pub use quarantine::{QuarantineCursor, Quarantined, Resolution};
 pub use queries::{QueryPut, QueryVersion, StoredQuery};

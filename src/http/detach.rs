@@ -9,7 +9,7 @@
 use std::any::Any;
 use std::convert::Infallible;
 
-use axum::extract::{FromRequestParts, Request, State};
+use axum::extract::{FromRequestParts, Request};
 use axum::http::request::Parts;
 use axum::middleware::Next;
 use axum::response::{IntoResponse as _, Response};
@@ -21,7 +21,7 @@ use super::problem::Problem;
 use super::problem_kind::ProblemKind;
 use crate::domain::Span;
 
-/// What the middleware needs to know.
+/// What it takes to run requests in tasks of their own.
 #[derive(Debug, Clone)]
 pub(super) struct Detached {
     /// Counts the requests at work.
@@ -52,7 +52,7 @@ impl<S: Send + Sync> FromRequestParts<S> for Awaited {
 /// Runs the rest of the way in its own task. A panic there is an internal error; a missed deadline
 /// says when to come again.
 pub(super) async fn detach(
-    State(Detached { work, request_timeout }): State<Detached>,
+    Detached { work, request_timeout }: &Detached,
     mut request: Request,
     next: Next,
 ) -> Response {

@@ -1,8 +1,9 @@
 //! All addresses, and the API description that is made from them.
 
 use axum::Router;
-use axum::middleware::{from_fn, from_fn_with_state};
-use axum::response::IntoResponse as _;
+use axum::extract::{Request, State};
+use axum::middleware::{Next, from_fn_with_state};
+use axum::response::{IntoResponse as _, Response};
 use utoipa::OpenApi as _;
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
@@ -99,10 +100,24 @@ pub fn router(app: App) -> Router {
 
 /// `routes` and everything that each request passes before it gets there.
 pub(super) fn guarded(routes: Router, detached: Detached, traffic: Traffic) -> Router {
-    // The layer added last is the first that a request meets.
     routes
         .fallback(async || Problem::of(ProblemKind::NotFound).into_response())
-        .layer(from_fn_with_state(detached, detach))
-        .layer(from_fn_with_state(traffic, access_log))
-        .layer(from_fn(request_id))
+        .layer(from_fn_with_state(Way { detached, traffic }, way))
+}
+
+/// What [`way`] needs to know.
+#[derive(Debug, Clone)]
+struct Way {
+    detached: Detached,
+    traffic: Traffic,
+}
+
+/// What each request passes, from the outside in. One middleware: each costs a copy of the request and
+/// a place on the heap.
+async fn way(State(way): State<Way>, request: Request, next: Next) -> Response {
+    let Way { detached, traffic } = &way;
+    request_id(request, async |request| {
+        access_log(traffic, request, async |request| detach(detached, request, next).await).await
+    })
+    .await
 }

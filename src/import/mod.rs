@@ -29,7 +29,7 @@ use tokio::sync::mpsc;
 use crate::app::{StartError, asked_to_end};
 use crate::clock::Stopwatch;
 use crate::config::ImportSettings;
-use crate::database::{Database, FutureGuard, LogRoom, PoolSizes};
+use crate::database::{AppendMemory, Database, FutureGuard, PoolSizes};
 use crate::embedded::SharedPostgres;
 use crate::intake::EventDefaults;
 use crate::telemetry::{self, LogFormat};
@@ -132,7 +132,7 @@ async fn import(
     let wait_max = settings.database.database_wait;
     let database = Database::start(url, POOL_SIZES, wait_max).await?;
     let guard = FutureGuard { skew_max: settings.max_future_skew.0 };
-    let mut store = Store { database, guard, room: LogRoom::default(), wait_max };
+    let mut store = Store { database, guard, memory: AppendMemory::default(), wait_max };
     let (since, mut counts) = (Stopwatch::start(), Counts::default());
     let ended = import_all(settings, inputs, &mut store, &mut counts, &mut ask_to_end).await;
     println!("{}", Summary::of(counts, since));

@@ -5,7 +5,9 @@ use std::collections::BTreeSet;
 
 use serde_json::Value;
 use sqlx::AssertSqlSafe;
-use tillmark::database::{AppendRequest, Database, FutureGuard, LogRoom, PoolSizes, RecountRange};
+use tillmark::database::{
+    AppendMemory, AppendRequest, Database, FutureGuard, PoolSizes, RecountRange,
+};
 use tillmark::domain::{IdentifiedEvent, QueryName, QuerySpec, QuerySpecText, Seq};
 use tillmark::finance::reconcile;
 use tillmark::intake::{BodyFormat, BodyLimits, EventDefaults};
@@ -66,12 +68,12 @@ impl FaultedStore {
     pub async fn with_log(stages: &[Vec<Value>]) -> Self {
         let database = TestDatabase::create().await;
         let direct = start(&database.url).await;
-        let (mut room, mut ends) = (LogRoom::default(), Vec::new());
+        let (mut memory, mut ends) = (AppendMemory::default(), Vec::new());
         for stage in stages {
             let events = identified(stage);
             let request = AppendRequest::Events { events, all_or_nothing: false };
             let guard = FutureGuard { skew_max: None };
-            direct.append(&[request], guard, &mut room).await.unwrap();
+            direct.append(&[request], guard, &mut memory).await.unwrap();
             ends.push(database.number("select max(seq) from raw_events").await);
         }
         database.execute("create table whole_log as select * from raw_events").await;
