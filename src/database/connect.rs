@@ -54,8 +54,9 @@ pub struct Database {
     /// What its sessions are called, like those of no other process.
     pub(super) name: Arc<str>,
     reads: PgPool,
-    /// Of one connection: whatever else is going on, somebody can ask whether the server answers.
-    readiness: PgPool,
+    /// Of one connection: whatever else is going on, somebody can ask whether the server answers, and
+    /// which keys work.
+    pub(super) readiness: PgPool,
     /// A mistake to make on purpose; only `tests/defects` sets it.
     #[cfg(feature = "defects")]
     pub defect: Option<crate::domain::Defect>,

@@ -12,8 +12,9 @@ use super::error::Doing;
 use super::queries::{StoredQuery, find};
 use super::recount::RecountRange;
 use super::recount_sql::push_filter;
+use super::values::push_event_reach;
 use super::{Database, DatabaseError};
-use crate::domain::{EventTime, QueryName};
+use crate::domain::{EventTime, QueryName, StoreReach};
 
 /// The upper bounds of the histogram's buckets in milliseconds, each inside its bucket: nothing, 1 s,
 /// 10 s, 1 min, 5 min, 15 min, 1 h, 6 h, 1 day, 7 days. What is longer stands in one bucket more.
@@ -29,6 +30,18 @@ pub enum LatenessBy {
     Store,
     /// A till of a store.
     Till,
+}
+
+/// What to measure.
+#[derive(Debug, Clone)]
+pub struct LatenessSelection {
+    /// Events whose times lie in this range.
+    pub range: RecountRange,
+    /// What a source is.
+    pub by: LatenessBy,
+    /// Events of these stores. Their disorder is still judged by all that was heard before them, as the
+    /// watermark judges it.
+    pub reach: StoreReach,
 }
 
 /// A store, or a till of one; nothing where events name none.
@@ -84,15 +97,14 @@ pub struct Lateness {
 }
 
 impl Database {
-    /// Measures the events that the query counts and whose times lie in `range`, in one snapshot.
+    /// Measures selected events that the query counts, in one snapshot.
     ///
     /// # Errors
     /// [`DatabaseError::NoSuchQuery`], [`DatabaseError::Unreadable`] or [`DatabaseError::Failed`].
     pub async fn lateness(
         &self,
         name: &QueryName,
-        range: RecountRange,
-        by: LatenessBy,
+        selection: &LatenessSelection,
     ) -> Result<Lateness, DatabaseError> {
         let mut reader = self.reader().await?;
         let mut transaction = reader
@@ -104,14 +116,14 @@ impl Database {
         let mut lateness = Lateness {
             total: SourceLateness::default(),
             sources: Vec::new(),
-            newest: newest(conn, &query, by).await?,
+            newest: newest(conn, &query, selection).await?,
         };
-        for row in measure(conn, &query, range, by).await? {
+        for row in measure(conn, &query, selection).await? {
             let place = lateness.place_of(row.is_total, &row.store, &row.till);
             let is_receipt = row.is_receipt;
             *(if is_receipt { &mut place.receipt } else { &mut place.disorder }) = row.delays();
         }
-        for (is_total, store, till, count) in released(conn, &query, range, by).await? {
+        for (is_total, store, till, count) in released(conn, &query, selection).await? {
             lateness.place_of(is_total, &store, &till).released = count;
         }
         transaction.commit().await.doing("finish measuring lateness")?;
@@ -192,13 +204,16 @@ fn push_counted(select: &mut QueryBuilder<Postgres>, query: &StoredQuery) {
     }
 }
 
-fn push_range(select: &mut QueryBuilder<Postgres>, range: RecountRange) {
+/// `and …` for events that are to be measured.
+fn push_selected(select: &mut QueryBuilder<Postgres>, selection: &LatenessSelection) {
+    let range = selection.range;
     if let Some(from) = range.from {
         select.push(" and event_time >= ").push_bind(from.to_utc());
     }
     if let Some(to) = range.to {
         select.push(" and event_time < ").push_bind(to.to_utc());
     }
+    push_event_reach(select, &selection.reach);
 }
 
 /// `and …` for what moves the query's watermark: its events and heartbeats.
@@ -217,11 +232,11 @@ fn push_heard(select: &mut QueryBuilder<Postgres>, query: &StoredQuery) {
 async fn extent(
     conn: &mut PgConnection,
     query: &StoredQuery,
-    range: RecountRange,
+    selection: &LatenessSelection,
 ) -> Result<Option<(i64, i64, Option<DateTime<Utc>>)>, DatabaseError> {
     let mut select = QueryBuilder::new("select min(seq), max(seq) from raw_events where true");
     push_counted(&mut select, query);
-    push_range(&mut select, range);
+    push_selected(&mut select, selection);
     let ends: (Option<i64>, Option<i64>) =
         select.build_query_as().fetch_one(&mut *conn).await.doing("find the events of a range")?;
     let (Some(first), Some(last)) = ends else { return Ok(None) };
@@ -236,15 +251,14 @@ async fn extent(
 async fn measure(
     conn: &mut PgConnection,
     query: &StoredQuery,
-    range: RecountRange,
-    by: LatenessBy,
+    selection: &LatenessSelection,
 ) -> Result<Vec<DelaysRow>, DatabaseError> {
-    let Some((first, last, before)) = extent(conn, query, range).await? else {
+    let Some((first, last, before)) = extent(conn, query, selection).await? else {
         return Ok(Vec::new());
     };
-    let columns = source_columns(by);
+    let columns = source_columns(selection.by);
     let mut select = QueryBuilder::new(format!(
-        "with heard as (select kind, received_at, event_time, {columns}, greatest("
+        "with heard as (select kind, received_at, event_time, store_id, {columns}, greatest("
     ));
     select.push_bind(before).push(
         ", max(event_time) over (order by seq rows between unbounded preceding and 1 preceding)) as newest
@@ -261,9 +275,9 @@ async fn measure(
         "), measured as (select store, till, {receipt} as receipt, {disorder} as disorder
              from heard where kind = 'event'"
     ));
-    push_range(&mut select, range);
+    push_selected(&mut select, selection);
     // Without sources there is nothing but the total, and no columns to group by.
-    let (of, sets) = match by {
+    let (of, sets) = match selection.by {
         LatenessBy::None => ("true as is_total, null::text as store, null::text as till", ""),
         LatenessBy::Store | LatenessBy::Till => (
             "grouping(store) = 1 as is_total, store, till",
@@ -305,17 +319,16 @@ fn buckets_sql() -> String {
 async fn released(
     conn: &mut PgConnection,
     query: &StoredQuery,
-    range: RecountRange,
-    by: LatenessBy,
+    selection: &LatenessSelection,
 ) -> Result<Vec<(bool, Option<String>, Option<String>, i64)>, DatabaseError> {
-    let columns = source_columns(by);
+    let columns = source_columns(selection.by);
     let mut select = QueryBuilder::new(format!(
         "select grouping(store) = 1, store, till, count(*) from (select {columns} from raw_events
              where seq in (select released_seq from quarantine where action = 'release')"
     ));
     push_counted(&mut select, query);
-    push_range(&mut select, range);
-    select.push(match by {
+    push_selected(&mut select, selection);
+    select.push(match selection.by {
         LatenessBy::None => {
             ") released group by grouping sets ((), (store, till)) having grouping(store) = 1"
         }
@@ -329,17 +342,20 @@ async fn released(
 async fn newest(
     conn: &mut PgConnection,
     query: &StoredQuery,
-    by: LatenessBy,
+    selection: &LatenessSelection,
 ) -> Result<Vec<NewestOfSource>, DatabaseError> {
-    let columns = source_columns(by);
+    let columns = source_columns(selection.by);
     let mut select = QueryBuilder::new(format!(
         "select heartbeats_of, store, till, max(event_time), max(received_at) as received_at from (
              select null::text as heartbeats_of, {columns}, event_time, received_at from raw_events where true"
     ));
     push_counted(&mut select, query);
+    push_event_reach(&mut select, &selection.reach);
+    // A heartbeat names no store.
+    let of_all = !selection.reach.is_bound();
     select.push(format!(
         " union all select event_id, null, null, event_time, received_at from raw_events
-             where kind = 'heartbeat' and seq > {}
+             where kind = 'heartbeat' and seq > {} and {of_all}
          ) heard group by heartbeats_of, store, till order by received_at, heartbeats_of, store, till",
         query.start_seq
     ));

@@ -13,6 +13,7 @@
 //!
 //! Absent on purpose: a clock. Times come from Postgres or as parameters.
 
+mod api_keys;
 mod append;
 mod append_copy;
 mod append_decisions;
@@ -58,21 +59,22 @@ mod values;
 mod window_bounds;
 mod windows;
 
+pub use api_keys::{KeyCursor, LiveKey, LiveKeys, Rotated, SecretHash, StoredKey};
 pub use append::{AppendMemory, AppendRequest, Appended, FutureGuard, Release};
 pub use as_of::AsOf;
 pub use audit::{AuditAction, AuditEntry, AuditFact};
 pub use bookings::{Booked, Booking, BookingWindow, BookingWindows};
 pub use checkpoint::PreparedCommit;
 pub use connect::{Database, PoolGauges, PoolSizes};
-pub use corrections::Correction;
+pub use corrections::{Correction, CorrectionSelection};
 pub use dropped_events::{DroppedEvent, DroppedSelection};
 pub use error::DatabaseError;
 pub use findings::Finding;
 pub use gauges::QueryGauges;
 pub use idle::{IdleClosing, Silence};
 pub use lateness::{
-    Delays, LATENESS_BUCKETS_MS, Lateness, LatenessBy, LatenessSource, NewestOfSource,
-    SourceLateness,
+    Delays, LATENESS_BUCKETS_MS, Lateness, LatenessBy, LatenessSelection, LatenessSource,
+    NewestOfSource, SourceLateness,
 };
 pub use lease::{LeaseEpoch, LeaseTaken};
 pub use progress::{BatchDurations, CommittedProgress, ProgressCursor, ProgressEntry};

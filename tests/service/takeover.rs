@@ -4,10 +4,8 @@ use std::time::Duration;
 
 use serde_json::{Value, json};
 use tillmark::clock::Stopwatch;
-use tokio::net::TcpListener;
-use tokio::sync::watch;
 
-use crate::support::tcp_way::{carry, way_to};
+use crate::support::tcp_way::TcpWay;
 use crate::support::{TestDatabase, TestService, a_sale};
 
 const LEASE: Duration = Duration::from_secs(3);
@@ -260,19 +258,16 @@ async fn a_leader_that_is_frozen_inside_its_commit_does_not_hold_up_the_next() {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_leader_that_is_cut_off_inside_its_commit_stops_and_another_takes_over() {
     let database = TestDatabase::create().await;
-    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
-    let (socket, url) = way_to(&database, &listener);
-    let (open, is_open) = watch::channel(true);
-    let _way = carry(listener, socket, is_open);
+    let way = TcpWay::to(&database).await;
     let direct = database.url.clone();
-    let mut replicas = Replicas::start(database, "3 seconds", [&url, &direct, &direct]).await;
+    let mut replicas = Replicas::start(database, "3 seconds", [&way.url, &direct, &direct]).await;
     assert_eq!(replicas.leader_of(&[0, 1, 2]).await, 0);
     replicas.post(&[0, 1, 2]).await;
     replicas.assert_right(0).await;
     let mut cut = Stopwatch::start();
     replicas
         .inside_commits(1, async |_| {
-            open.send_replace(false);
+            way.hold();
             cut = Stopwatch::start();
         })
         .await;
@@ -283,7 +278,7 @@ async fn a_leader_that_is_cut_off_inside_its_commit_stops_and_another_takes_over
     let batches = replicas.batches().await;
 
     // What was under way arrives after all, and comes too late.
-    open.send_replace(true);
+    way.let_pass();
     replicas.post(&[0, 1, 2]).await;
     replicas.assert_right(0).await;
     assert_ne!(replicas.leader_of(&[0, 1, 2]).await, 0);

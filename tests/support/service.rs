@@ -96,11 +96,6 @@ impl TestService {
         rustix::process::kill_process(id, signal).unwrap();
     }
 
-    /// What it has logged so far.
-    pub fn log(&self) -> String {
-        read_log(&self.log)
-    }
-
     /// Asks it to end with SIGTERM and answers its exit code.
     pub async fn terminate(&mut self) -> Option<i32> {
         self.signal(Signal::TERM);
@@ -122,6 +117,21 @@ impl TestService {
 
     pub async fn delete(&self, path: &str) -> Answer {
         Answer::of(self.client.delete(self.url(path))).await
+    }
+
+    /// Asks with an API key, or with none where that is empty; a null is no body.
+    pub async fn ask_as(&self, key: &str, method: &str, path: &str, body: Value) -> Answer {
+        let method = method.to_uppercase().parse().unwrap();
+        let mut request = self.client.request(method, self.url(path));
+        if !key.is_empty() {
+            request = request.bearer_auth(key);
+        }
+        Answer::of(if body.is_null() { request } else { request.json(&body) }).await
+    }
+
+    /// The same for reading.
+    pub async fn get_as(&self, key: &str, path: &str) -> Answer {
+        self.ask_as(key, "GET", path, Value::Null).await
     }
 
     /// Posts a body as it is.
@@ -186,6 +196,11 @@ impl TestService {
             tokio::time::sleep(Duration::from_millis(25)).await;
         }
         panic!("{query} was not idle within 30 s");
+    }
+
+    /// What it has logged so far.
+    pub fn log(&self) -> String {
+        read_log(&self.log)
     }
 
     pub fn url(&self, path: &str) -> String {
