@@ -8,7 +8,7 @@ use tokio::time::{Interval, MissedTickBehavior, Sleep};
 
 use super::batch::{BatchError, Loaded, Ran};
 use super::suspicion::Suspicion;
-use crate::database::{Database, DatabaseError};
+use crate::database::{Database, DatabaseError, LeaseEpoch};
 use crate::domain::{QueryName, Seq, Span, Trigger};
 
 const BACKOFF_FIRST: Duration = Duration::from_millis(100);
@@ -48,12 +48,13 @@ impl Memory {
     pub(super) async fn load(
         &mut self,
         database: &Database,
+        lease: LeaseEpoch,
         name: &QueryName,
     ) -> Result<&mut Loaded, DatabaseError> {
         let loaded = match self.loaded.take() {
             Some(loaded) => loaded,
             None => {
-                let loaded = Loaded::load(database, name).await?;
+                let loaded = Loaded::load(database, lease, name).await?;
                 self.ticks = match loaded.query.spec.trigger {
                     Trigger::Interval { every } => Some(ticks(every.to_duration())),
                     Trigger::Continuous | Trigger::Manual => None,

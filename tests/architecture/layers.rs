@@ -69,7 +69,7 @@ pub(crate) const LAYERS: &[Layer] = &[
         &["thiserror", "tokio", "tokio_util", "tracing"],
     ),
     layer("database", &["domain", "engine"], DATABASE_CRATES),
-    layer("database/connect", &["domain"], &["sqlx", "thiserror", "tokio", "tracing"]),
+    layer("database/connect", &["domain"], &["sqlx", "thiserror", "tokio", "tracing", "uuid"]),
     layer(
         "pipeline",
         &["domain", "engine", "database", "clock"],

@@ -46,4 +46,5 @@ mod row_formats;
 mod starting;
 mod steering;
 mod store_faults;
+mod takeover;
 mod worked_example;
