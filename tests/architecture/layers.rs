@@ -133,9 +133,7 @@ pub(crate) const LAYERS: &[Layer] = &[
         &["domain", "database", "embedded", "config", "clock"],
         &[
             "hdrhistogram",
-            "http_body_util",
-            "hyper",
-            "hyper_util",
+            "httparse",
             "serde",
             "serde_json",
             "thiserror",

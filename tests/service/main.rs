@@ -28,6 +28,7 @@ mod import;
 mod key_scopes;
 mod key_stores;
 mod keys;
+mod large_posts;
 mod lateness;
 mod local_days;
 mod metrics;
