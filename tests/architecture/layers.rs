@@ -131,15 +131,7 @@ pub(crate) const LAYERS: &[Layer] = &[
     layer(
         "bench",
         &["domain", "database", "embedded", "config", "clock"],
-        &[
-            "hdrhistogram",
-            "httparse",
-            "serde",
-            "serde_json",
-            "thiserror",
-            "tokio",
-            "uuid",
-        ],
+        &["hdrhistogram", "httparse", "serde", "serde_json", "thiserror", "tokio", "uuid"],
     ),
     layer(
         "report",
