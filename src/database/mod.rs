@@ -51,7 +51,6 @@ mod recount_lines;
 mod recount_sql;
 mod replay_log;
 mod values;
-mod window_bounds;
 mod windows;
 
 pub use append::{AppendRequest, Appended, FutureGuard, Release};

@@ -11,10 +11,14 @@ use super::error::Doing;
 use super::findings::{Finding, Findings};
 use super::ledger_sql::{ledger_sql, range_sql};
 use super::queries::{StoredQuery, find};
-use super::recount_lines::{column, columns, event_ids, recount, set_aside};
+use super::recount_lines::{column, columns, event_ids, note_strays, recount, set_aside};
 use super::values::WindowColumns;
 use super::{Database, DatabaseError};
 use crate::domain::{EventId, EventTime, OutputMode, QueryName, Totals, WindowKey, WindowSpec};
+
+/// The most windows of a report on tumbling or sliding windows: a year of hours for 57 stores. Each takes
+/// about a kilobyte while the report is made. Sessions are all read for any of them.
+const WINDOWS_MAX: usize = 500_000;
 
 /// Which windows to recount: those that start in `[from, to)`.
 #[derive(Debug, Clone, Copy, Default)]
@@ -76,11 +80,30 @@ pub(super) struct Asked<'query> {
     pub(super) as_of: Option<AsOf>,
 }
 
+impl Asked<'_> {
+    /// Makes `select` end when it has found more windows than a report may have.
+    pub(super) fn push_limit(&self, select: &mut QueryBuilder<Postgres>) {
+        if !matches!(self.query.spec.window, WindowSpec::Session { .. }) {
+            select.push(format!(" limit {}", WINDOWS_MAX + 1));
+        }
+    }
+
+    /// That there are no more.
+    pub(super) fn check_limit(&self, windows: usize) -> Result<(), DatabaseError> {
+        let is_session = matches!(self.query.spec.window, WindowSpec::Session { .. });
+        if is_session || windows <= WINDOWS_MAX {
+            return Ok(());
+        }
+        Err(DatabaseError::TooManyWindows { max: WINDOWS_MAX })
+    }
+}
+
 impl Database {
     /// Reads both sides in one repeatable-read snapshot, as they stand now.
     ///
     /// # Errors
-    /// [`DatabaseError::NoSuchQuery`], [`DatabaseError::Unreadable`] or [`DatabaseError::Failed`].
+    /// [`DatabaseError::NoSuchQuery`], [`DatabaseError::TooManyWindows`], [`DatabaseError::Unreadable`] or
+    /// [`DatabaseError::Failed`].
     pub async fn reconciliation_snapshot(
         &self,
         name: &QueryName,
@@ -164,7 +187,9 @@ async fn stream_rows(
         rows_sql(asked.query, asked.as_of)
     ));
     push_query_and_range(&mut select, asked);
+    asked.push_limit(&mut select);
     let rows = select.build().fetch_all(conn).await.doing("read what the stream wrote")?;
+    asked.check_limit(rows.len())?;
     let read = rows.iter().map(|row| {
         let (key, totals) = columns::<WindowColumns>(row)?.read()?;
         Ok((key, totals, column(row, "is_final")?))
@@ -201,16 +226,22 @@ async fn late_events(
     let mut select = QueryBuilder::<Postgres>::new(format!(
         "with {ledger} select window_start, window_end, ledger.currency, group_keys, count(*) as orders,
              sum(ledger.amount) as revenue,
-             array_agg(coalesce(event_id, 'seq ' || seq || ' of no event') order by seq) as event_ids
+             array_agg(coalesce(event_id, 'seq ' || seq) order by seq) as event_ids,
+             array_agg('seq ' || seq order by seq) filter (where event_id is null) as strays
          from ledger left join raw_events using (seq) where correction is null
          group by window_start, window_end, ledger.currency, group_keys"
     ));
     let rows = select.build().fetch_all(conn).await.doing("read the late events")?;
-    let read = rows.iter().map(|row| {
-        let (key, totals) = columns::<WindowColumns>(row)?.read()?;
-        Ok((key, totals, event_ids(row, "event_ids")?))
-    });
-    Ok(read.filter_map(|read| findings.readable("dropped_events", read)).collect())
+    let mut late = Vec::new();
+    for row in &rows {
+        let read = columns::<WindowColumns>(row).and_then(|columns| columns.read());
+        let Some((key, totals)) = findings.readable("dropped_events", read) else { continue };
+        if column::<Option<Vec<String>>>(row, "strays")?.is_some() {
+            note_strays(&key, &event_ids(row, "strays")?, findings);
+        }
+        late.push((key, totals, event_ids(row, "event_ids")?));
+    }
+    Ok(late)
 }
 
 async fn corrections(

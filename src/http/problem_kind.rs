@@ -31,6 +31,7 @@ pub(super) enum ProblemKind {
     InvalidQuery,
     InvalidRun,
     DoesNotFold,
+    TooManyWindows,
     InvalidBooking,
     Internal,
     QueueFull,
@@ -68,7 +69,7 @@ const fn facts(
 
 impl ProblemKind {
     /// All of them, by status.
-    pub(super) const ALL: [Self; 37] = [
+    pub(super) const ALL: [Self; 38] = [
         Self::BadRequest,
         Self::InvalidParameters,
         Self::MalformedBody,
@@ -95,6 +96,7 @@ impl ProblemKind {
         Self::InvalidQuery,
         Self::InvalidRun,
         Self::DoesNotFold,
+        Self::TooManyWindows,
         Self::InvalidBooking,
         Self::Internal,
         Self::QueueFull,
@@ -165,6 +167,8 @@ impl ProblemKind {
                 "The body of a run may be left out or be `{\"max_batches\": n}` with n of at least 1."),
             Self::DoesNotFold => facts("does-not-fold", StatusCode::UNPROCESSABLE_ENTITY, "The windows do not fold into these periods",
                 "A window lies across a boundary of the calendar within the asked range, or the query's windows are not tumbling; `detail` says where, and which window size or offset would do."),
+            Self::TooManyWindows => facts("too-many-windows", StatusCode::UNPROCESSABLE_ENTITY, "The report would have too many windows",
+                "A report of so many windows does not fit beside others. Ask for parts of it, by `from` and `to`."),
             Self::InvalidBooking => facts("invalid-booking", StatusCode::UNPROCESSABLE_ENTITY, "The booking is wrong",
                 "Every entry of `errors` points at one part of it and says what would be right. Nothing was booked."),
             Self::Internal => facts("internal-error", StatusCode::INTERNAL_SERVER_ERROR, "The service failed",
@@ -245,6 +249,7 @@ impl ProblemKind {
             | Self::InvalidQuery
             | Self::InvalidRun
             | Self::DoesNotFold
+            | Self::TooManyWindows
             | Self::InvalidBooking
             | Self::Internal => None,
         }

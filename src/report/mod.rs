@@ -48,7 +48,11 @@ impl ReportError {
     /// What the process answers.
     pub const fn exit_code(&self) -> u8 {
         match self {
-            Self::Database(DatabaseError::Address(_) | DatabaseError::NoSuchQuery(_)) => EXIT_USAGE,
+            Self::Database(
+                DatabaseError::Address(_)
+                | DatabaseError::NoSuchQuery(_)
+                | DatabaseError::TooManyWindows { .. },
+            ) => EXIT_USAGE,
             Self::Embedded(error) if error.is_setting() => EXIT_USAGE,
             Self::Start(error) if error.is_setting() => EXIT_USAGE,
             Self::Write(_) => EXIT_CANNOT_WRITE,
@@ -98,7 +102,7 @@ async fn report(
     let range = RecountRange { from: end(settings.from), to: end(settings.to) };
     let snapshot = database.reconciliation_snapshot(&settings.query, range).await;
     database.close().await;
-    Ok(ReportText::of(&snapshot?, depth))
+    Ok(ReportText::of(snapshot?, depth))
 }
 
 fn print(report: &ReportText, format: ReportFormat) -> io::Result<()> {

@@ -7,7 +7,7 @@ use serde_json::Value;
 use sqlx::AssertSqlSafe;
 use tillmark::database::{AppendRequest, Database, FutureGuard, LogRoom, PoolSizes, RecountRange};
 use tillmark::domain::{IdentifiedEvent, QueryName, QuerySpec, QuerySpecText, Seq};
-use tillmark::finance::reconcile;
+use tillmark::finance::reconcile::{self, LineFilter};
 use tillmark::intake::{BodyFormat, BodyLimits, EventDefaults};
 use tillmark::pipeline::{Pipeline, RunError};
 use tokio::sync::watch;
@@ -154,7 +154,7 @@ impl FaultedStore {
         }
         let whole = RecountRange::default();
         let snapshot = self.direct.reconciliation_snapshot(name, whole).await.unwrap();
-        match reconcile::compare(&snapshot).unexplained {
+        match reconcile::compare(&snapshot, &LineFilter::default()).unexplained {
             0 => Ok(traces),
             lines => Err(format!("the reconciliation has {lines} unexplained lines")),
         }
