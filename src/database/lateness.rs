@@ -224,7 +224,8 @@ async fn extent(
     let (Some(first), Some(last), _) = ends else { return Ok(None) };
     let mut select = QueryBuilder::new("select max(event_time) from raw_events where true");
     push_start(&mut select, range);
-    select.push(format!(" and seq < {first}"));
+    // As the index of ranges has it.
+    select.push(format!(" and seq + 0 < {first}"));
     push_heard(&mut select, query);
     let before: Option<DateTime<Utc>> =
         select.build_query_scalar().fetch_one(conn).await.doing("find what was heard before")?;

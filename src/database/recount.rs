@@ -4,6 +4,8 @@
 //! A row that cannot be read, whoever damaged it, becomes a finding; the report goes on.
 
 use chrono::{DateTime, Utc};
+use futures_util::{StreamExt as _, TryStreamExt as _};
+use sqlx::postgres::PgRow;
 use sqlx::{Connection as _, PgConnection, Postgres, QueryBuilder};
 
 use super::as_of::{AsOf, find_as_of, rows_sql, settle};
@@ -80,22 +82,20 @@ pub(super) struct Asked<'query> {
     pub(super) as_of: Option<AsOf>,
 }
 
-impl Asked<'_> {
-    /// Makes `select` end when it has found more windows than a report may have.
-    pub(super) fn push_limit(&self, select: &mut QueryBuilder<Postgres>) {
-        if !matches!(self.query.spec.window, WindowSpec::Session { .. }) {
-            select.push(format!(" limit {}", WINDOWS_MAX + 1));
-        }
-    }
-
-    /// That there are no more.
-    pub(super) fn check_limit(&self, windows: usize) -> Result<(), DatabaseError> {
-        let is_session = matches!(self.query.spec.window, WindowSpec::Session { .. });
-        if is_session || windows <= WINDOWS_MAX {
-            return Ok(());
-        }
-        Err(DatabaseError::TooManyWindows { max: WINDOWS_MAX })
-    }
+/// Fetches a row for each window, unless they are more than a report may have; then the rest is not read.
+///
+/// A `limit` would say so too, and lead the planner to sort the log instead of hashing it.
+pub(super) async fn fetch_windows(
+    conn: &mut PgConnection,
+    asked: &Asked<'_>,
+    mut select: QueryBuilder<Postgres>,
+    doing: &'static str,
+) -> Result<Vec<PgRow>, DatabaseError> {
+    let is_session = matches!(asked.query.spec.window, WindowSpec::Session { .. });
+    let max = if is_session { usize::MAX } else { WINDOWS_MAX };
+    let rows = select.build().fetch(conn).take(max.saturating_add(1));
+    let rows: Vec<PgRow> = rows.try_collect().await.doing(doing)?;
+    if rows.len() > max { Err(DatabaseError::TooManyWindows { max }) } else { Ok(rows) }
 }
 
 impl Database {
@@ -187,9 +187,7 @@ async fn stream_rows(
         rows_sql(asked.query, asked.as_of)
     ));
     push_query_and_range(&mut select, asked);
-    asked.push_limit(&mut select);
-    let rows = select.build().fetch_all(conn).await.doing("read what the stream wrote")?;
-    asked.check_limit(rows.len())?;
+    let rows = fetch_windows(conn, asked, select, "read what the stream wrote").await?;
     let read = rows.iter().map(|row| {
         let (key, totals) = columns::<WindowColumns>(row)?.read()?;
         Ok((key, totals, column(row, "is_final")?))

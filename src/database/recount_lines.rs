@@ -8,7 +8,7 @@ use super::DatabaseError;
 use super::error::Doing;
 use super::findings::{Finding, Findings};
 use super::queries::StoredQuery;
-use super::recount::{Asked, Recount};
+use super::recount::{Asked, Recount, fetch_windows};
 use super::recount_sql::{RecountSql, set_aside_sql};
 use super::values::{Bound, group_from_sql, revenue_from_sql, unreadable};
 use crate::domain::{EventId, EventTime, GroupKey, Totals, Window, WindowKey};
@@ -29,10 +29,7 @@ pub(super) async fn recount(
 ) -> Result<Recounted, DatabaseError> {
     let sql = RecountSql::new(asked.query, asked.range, asked.as_of);
     let with_verdicts = sql.has_verdicts();
-    let mut select = sql.select();
-    asked.push_limit(&mut select);
-    let rows = select.build().fetch_all(&mut *conn).await.doing("recount the raw log")?;
-    asked.check_limit(rows.len())?;
+    let rows = fetch_windows(conn, asked, sql.select(), "recount the raw log").await?;
     let mut recounted = Recounted::default();
     let mut late = Vec::new();
     for row in &rows {

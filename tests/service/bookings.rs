@@ -115,7 +115,7 @@ async fn a_reset_counts_anew_what_was_booked_and_gives_no_number_twice() {
     assert_eq!(book(&service).await["first_number"], 1);
     assert_eq!(service.post("/v1/queries/hourly_sales/reset", json!({})).await.status, 200);
     service.wait_until_idle("hourly_sales").await;
-    assert_eq!(corrections(&service).await, [json!({}); 0]);
+    assert_eq!(corrections(&service).await, Vec::<Value>::new());
     // Read in one go, nothing is late any more.
     let report = service.get("/v1/reconciliation").await.body;
     assert_eq!(
