@@ -10,12 +10,13 @@ use tokio::sync::watch;
 use tokio::task::JoinHandle;
 use tracing::{info, warn};
 
-use crate::config::{LimitSettings, ServeSettings, ShopSettings};
+use crate::access::{AccessSettings, Keyring};
+use crate::config::{DatabaseSettings, LimitSettings, ListenSettings, ServeSettings, ShopSettings};
 use crate::database::{Database, DatabaseError, FutureGuard, PoolSizes};
 use crate::domain::{
     EventField, Filter, OutputMode, QueryName, QuerySpec, Seq, Span, Start, Trigger, WindowSpec,
 };
-use crate::embedded::{EmbeddedError, EmbeddedPostgres};
+use crate::embedded::{EmbeddedError, EmbeddedPostgres, SharedPostgres};
 use crate::http::{self, App, HttpSettings, LocalClient, Phase};
 use crate::intake::{Intake, IntakeSettings};
 use crate::pipeline::Pipeline;
@@ -53,6 +54,16 @@ pub enum StartError {
         #[source]
         source: io::Error,
     },
+    /// Others could do what they like.
+    #[error(
+        "TILLMARK_LISTEN is {address}, which others can reach, and there is no API key yet. Create one \
+         with `tillmark keys create --name admin --scope admin` on the same database, or listen on \
+         127.0.0.1, or add --insecure-no-auth if something in front of Tillmark keeps others out"
+    )]
+    OpenToOthers {
+        /// The address and port.
+        address: SocketAddr,
+    },
     /// The private Postgres did not start or stop.
     #[error(transparent)]
     Embedded(#[from] EmbeddedError),
@@ -75,6 +86,7 @@ impl StartError {
     pub const fn is_setting(&self) -> bool {
         match self {
             Self::AddressTaken { .. }
+            | Self::OpenToOthers { .. }
             | Self::Listen { .. }
             | Self::Database(DatabaseError::Address(_)) => true,
             Self::Embedded(error) => error.is_setting(),
@@ -129,14 +141,37 @@ async fn run(
     listener: TcpListener,
     private_data: Option<PathBuf>,
 ) -> Result<(), StartError> {
-    let service = Service::start(url, settings).await?;
     let address = listener.local_addr().map_err(|source| StartError::System {
         doing: "read the address that is listened on",
         source,
     })?;
+    let service = Service::start(url, settings).await?;
+    if let Err(error) = check_keys(&service, &settings.listen, address) {
+        service.end().await;
+        return Err(error);
+    }
     let ask_to_end = asked_to_end()?;
     say_hello(address, private_data);
     service.serve_until(listener, ask_to_end).await;
+    Ok(())
+}
+
+/// Nobody beyond this machine gets in without a key, unless that is what is wanted.
+fn check_keys(
+    service: &Service,
+    settings: &ListenSettings,
+    address: SocketAddr,
+) -> Result<(), StartError> {
+    if service.app.keyring.has_keys() {
+        return Ok(());
+    }
+    if !settings.is_open_without_keys() {
+        return Err(StartError::OpenToOthers { address });
+    }
+    warn!(
+        "There is no API key: everybody who reaches {address} may do everything. `tillmark keys \
+         create` makes one"
+    );
     Ok(())
 }
 
@@ -160,7 +195,7 @@ impl Service {
         let database = Database::start(url, POOL_SIZES, wait_max).await?;
         database.queries_create_first(&first_queries(shop)).await?;
         let head = watch::Sender::new(Seq::START);
-        let pipeline = Pipeline::start(database.clone(), head.clone()).await?;
+        let pipeline = Pipeline::start(database.clone(), head.clone(), limits.lease).await;
         let intake_settings = IntakeSettings {
             queue_events_max: limits.queue_events_max,
             queue_bytes_max: limits.queue_bytes_max,
@@ -168,7 +203,13 @@ impl Service {
             future_guard: FutureGuard { skew_max: limits.max_future_skew.0 },
         };
         let (intake, writer) = Intake::start(database.clone(), intake_settings, head);
-        let app = App::new(database.clone(), intake, pipeline.clone(), http_settings(limits, shop));
+        let access = AccessSettings {
+            open_without_keys: settings.listen.is_open_without_keys(),
+            key_events_per_second: limits.key_events_per_second,
+        };
+        let keyring = Keyring::start(database.clone(), access).await?;
+        let settings = http_settings(limits, shop);
+        let app = App::new(database.clone(), intake, pipeline.clone(), keyring, settings);
         let forgetting =
             tokio::spawn(forget_event_ids(database.clone(), limits.event_id_retention));
         Ok(Self { app, database, pipeline, writer, forgetting })
@@ -232,6 +273,7 @@ fn http_settings(limits: &LimitSettings, shop: &ShopSettings) -> HttpSettings {
         queue_events_max: limits.queue_events_max,
         queue_bytes_max: limits.queue_bytes_max,
         max_future_skew: limits.max_future_skew.0,
+        key_events_per_second: limits.key_events_per_second,
         header_timeout: limits.header_timeout,
         body_timeout: limits.body_timeout,
         request_timeout: limits.request_timeout,
@@ -272,6 +314,38 @@ fn say_hello(address: SocketAddr, private_data: Option<PathBuf>) {
         ),
         None => println!("Data: the database that DATABASE_URL names"),
     }
+}
+
+/// Does `work` on the database that `settings` name, or else on the private Postgres of the data folder,
+/// which is started for it unless a service runs it already.
+///
+/// # Errors
+/// Those of `work`, and of what it needs.
+pub(crate) fn on_database<T, E>(
+    settings: &DatabaseSettings,
+    work: impl AsyncFnOnce(&str) -> Result<T, E>,
+) -> Result<T, E>
+where
+    E: From<StartError> + From<EmbeddedError>,
+{
+    let runtime = tokio::runtime::Runtime::new().map_err(|source| StartError::System {
+        doing: "start the threads of the command",
+        source,
+    })?;
+    let (private, url) = match settings.url() {
+        Some(url) => (None, url.to_owned()),
+        None => {
+            let private = SharedPostgres::start_or_find(&settings.embedded())?;
+            let url = private.url().to_owned();
+            (Some(private), url)
+        }
+    };
+    let done = runtime.block_on(work(&url));
+    runtime.shutdown_background();
+    if let Some(private) = private {
+        private.stop()?;
+    }
+    done
 }
 
 /// Comes back on SIGTERM or SIGINT (Ctrl-C).

@@ -1,5 +1,7 @@
 //! Runs what the command line asks for.
 
+mod keys;
+
 use std::error::Error;
 
 use crate::app::{self, StartError};
@@ -9,6 +11,7 @@ use crate::http::Depth;
 use crate::import::{self, ImportError};
 use crate::report::{self, ReportError};
 use crate::{demo, http};
+use keys::KeysError;
 
 /// Why a command did not do its work.
 #[derive(Debug)]
@@ -33,6 +36,7 @@ pub fn run(command: Command) -> Result<u8, Failure> {
         Command::Bench(BenchCommand::Ingest(settings)) => {
             return Ok(bench::ingest(&settings)?.exit_code());
         }
+        Command::Keys(command) => keys::run(&command)?,
         Command::Openapi => println!("{}", http::openapi_json()),
     }
     Ok(0)
@@ -40,6 +44,12 @@ pub fn run(command: Command) -> Result<u8, Failure> {
 
 impl From<StartError> for Failure {
     fn from(error: StartError) -> Self {
+        Self { exit_code: error.exit_code(), text: in_one_line(&error) }
+    }
+}
+
+impl From<KeysError> for Failure {
+    fn from(error: KeysError) -> Self {
         Self { exit_code: error.exit_code(), text: in_one_line(&error) }
     }
 }

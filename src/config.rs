@@ -4,6 +4,7 @@
 
 mod bench;
 mod import;
+mod keys;
 mod report;
 
 use std::ffi::OsString;
@@ -22,6 +23,7 @@ pub use bench::{
     Share, UnknownBenchFormat,
 };
 pub use import::{ImportSettings, RowFormat, UnknownRowFormat};
+pub use keys::{KeyIdSettings, KeysCommand, KeysCreateSettings, KeysListSettings};
 pub use report::{ReportFormat, ReportSettings, UnknownReportFormat};
 
 /// Final sales hours and a reconciliation that adds up: one binary, one Postgres.
@@ -49,6 +51,9 @@ pub enum Command {
     /// Measures a running service.
     #[command(subcommand)]
     Bench(BenchCommand),
+    /// Makes, lists, revokes and rotates API keys.
+    #[command(subcommand)]
+    Keys(KeysCommand),
     /// Plays the worked example against a scratch database and says what each step shows.
     Demo(DemoSettings),
     /// Prints the OpenAPI document.
@@ -94,9 +99,17 @@ pub struct ListenSettings {
     /// Address and port to listen on; port 0 takes a free one.
     #[arg(long, env = "TILLMARK_LISTEN", default_value = "127.0.0.1:8080")]
     pub listen: SocketAddr,
-    /// Listen beyond this machine although nobody has to show a key.
+    /// Listen beyond this machine although there is no API key, so that nobody has to show one.
     #[arg(long, env = "TILLMARK_INSECURE_NO_AUTH")]
     pub insecure_no_auth: bool,
+}
+
+impl ListenSettings {
+    /// Whether everybody may come in while there is no API key: nobody beyond this machine, unless
+    /// that is what is wanted.
+    pub const fn is_open_without_keys(&self) -> bool {
+        self.listen.ip().is_loopback() || self.insecure_no_auth
+    }
 }
 
 /// Where the data is.
@@ -160,6 +173,14 @@ pub struct LimitSettings {
     /// How long after its receipt an event's id is remembered, so that a retry is a duplicate.
     #[arg(long, env = "TILLMARK_EVENT_ID_RETENTION", default_value = "45 days", value_parser = some_time)]
     pub event_id_retention: Span,
+    /// How long the replica that runs the queries keeps them without renewing its lease; no other
+    /// replica takes over from a frozen one sooner.
+    #[arg(long, env = "TILLMARK_LEASE", default_value = "10 seconds", value_parser = a_second_or_more)]
+    pub lease: Span,
+    /// The most events that one API key may post a second, twice as many at once, on each replica;
+    /// unset: as many as it likes.
+    #[arg(long, env = "TILLMARK_KEY_EVENTS_PER_SECOND", value_parser = clap::value_parser!(u32).range(1..=10_000_000))]
+    pub key_events_per_second: Option<u32>,
     /// How long a request's header may take.
     #[arg(long, env = "TILLMARK_HEADER_TIMEOUT", default_value = "10 seconds", value_parser = some_time)]
     pub header_timeout: Span,
@@ -259,24 +280,11 @@ impl CommandLine {
         })?;
         let command = line.command.unwrap_or_else(|| Command::Serve(Box::new(line.serve)));
         if let Command::Serve(settings) = &command {
-            check_listen(&settings.listen)?;
             check_database_url(&settings.database)?;
             check_queue(&settings.limits)?;
         }
         Ok(command)
     }
-}
-
-/// Nobody beyond this machine gets in without a key, unless that is what is wanted.
-fn check_listen(settings: &ListenSettings) -> Result<(), Refusal> {
-    if settings.listen.ip().is_loopback() || settings.insecure_no_auth {
-        return Ok(());
-    }
-    Err(Refusal::Wrong(format!(
-        "TILLMARK_LISTEN is {}, which others can reach, and nobody has to show a key. Listen on \
-         127.0.0.1, or add --insecure-no-auth if something in front of Tillmark keeps others out.",
-        settings.listen
-    )))
 }
 
 /// Not clap's to check: its refusals repeat the value, and an address may hold a password.
@@ -319,6 +327,15 @@ fn some_time(text: &str) -> Result<Span, String> {
     }
 }
 
+/// A lease is renewed four times in its length, over a network.
+fn a_second_or_more(text: &str) -> Result<Span, String> {
+    let span = some_time(text)?;
+    if span < Span::from_micros(1_000_000) {
+        return Err("it must be at least one second".to_owned());
+    }
+    Ok(span)
+}
+
 /// The error's own text, and the variable of the setting that it is about.
 fn explain(error: &clap::Error) -> String {
     let variable = match error.get(ContextKind::InvalidArg) {
@@ -359,6 +376,7 @@ mod tests {
             ("--header-timeout=PT0S", Some("TILLMARK_HEADER_TIMEOUT")),
             ("--body-timeout=PT0S", Some("TILLMARK_BODY_TIMEOUT")),
             ("--request-timeout=PT0S", Some("TILLMARK_REQUEST_TIMEOUT")),
+            ("--lease=999 ms", Some("TILLMARK_LEASE")),
             ("--request-timeout=soon", Some("TILLMARK_REQUEST_TIMEOUT")),
             ("--hourly-sales-delay=PT0S", None),
             ("--queue-events-max=9999", Some("TILLMARK_QUEUE_EVENTS_MAX")),

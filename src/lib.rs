@@ -18,6 +18,7 @@
 //! | [`pipeline`] | the loop: read → step → commit | HTTP, SQL |
 //! | [`database`] | all SQL | HTTP, a clock |
 //! | [`finance`] | what must add up | the engine, in the reconciliation |
+//! | [`access`] | who may come in: keys, and how much each may post | HTTP, SQL |
 //! | [`http`] | routes, statuses, problems | SQL, rules |
 //! | [`import`] | files → the raw log, by the checks of [`intake`] | HTTP, SQL, rules of its own |
 //! | [`mod@bench`] | made-up events → a running service, measured | rules, SQL, another machine |
@@ -27,6 +28,7 @@
 //!
 //! `tests/architecture.rs` keeps this table true.
 
+pub mod access;
 pub mod app;
 pub mod bench;
 pub mod clock;

@@ -11,6 +11,7 @@
 use chrono::{DateTime, Utc};
 use sqlx::{Connection, PgConnection};
 
+use super::append_copy::CopyHope;
 use super::append_decisions::{Decided, Decisions};
 use super::append_fast::append_fast;
 use super::append_rows::{
@@ -104,6 +105,13 @@ impl Appended {
     }
 }
 
+/// What a writer remembers from one append to the next. It costs nothing to start anew.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct AppendMemory {
+    pub(super) room: LogRoom,
+    pub(super) copy_hope: CopyHope,
+}
+
 /// The bounds under which appends happen.
 #[derive(Debug, Clone, Copy)]
 pub struct FutureGuard {
@@ -113,7 +121,7 @@ pub struct FutureGuard {
 
 impl FutureGuard {
     /// The newest event time that gets into the log at `now`.
-    fn newest_accepted(self, now: DateTime<Utc>) -> EventTime {
+    pub(super) fn newest_accepted(self, now: DateTime<Utc>) -> EventTime {
         let now = EventTime::from_utc(now);
         self.skew_max.map_or(EventTime::LATEST, |skew| now.plus(skew))
     }
@@ -130,12 +138,10 @@ impl Database {
         &self,
         requests: &[AppendRequest],
         guard: FutureGuard,
-        room: &mut LogRoom,
+        memory: &mut AppendMemory,
     ) -> Result<Vec<Vec<Appended>>, DatabaseError> {
         let mut conn = self.ingest.acquire().await.doing("reach the database")?;
-        if let Some(answers) = append_fast(&mut conn, requests, guard, *room).await? {
-            let accepted = answers.iter().flatten().filter_map(|answer| answer.accepted());
-            *room = accepted.max().map_or(*room, |last| room.after(last));
+        if let Some(answers) = append_fast(&mut conn, requests, guard, memory).await? {
             return Ok(answers);
         }
         let mut transaction = conn.begin().await.doing("begin an append")?;
@@ -148,9 +154,9 @@ impl Database {
             requests.iter().map(|request| decisions.decide(request)).collect();
         let fresh = decisions.into_fresh();
         let seqs = draw_seqs(conn, fresh.records()).await?;
-        let mut new_room = *room;
+        let mut new_room = memory.room;
         if let Some(last) = seqs.last() {
-            new_room = room.reach(conn, *last).await?;
+            new_room = new_room.reach(conn, *last).await?;
             let (events, others) = seqs.split_at(fresh.events.len());
             insert_keys(conn, &fresh.events, events).await?;
             insert_events(conn, &fresh.events, events).await?;
@@ -164,7 +170,7 @@ impl Database {
             pairs.flat_map(|(decided, request)| decided.conflicts(request, &seqs)).collect();
         record_conflicts(conn, &conflicts).await?;
         transaction.commit().await.doing("commit an append")?;
-        *room = new_room;
+        memory.room = new_room;
         Ok(decided.into_iter().map(|request| request.with_seqs(&fresh, &seqs)).collect())
     }
 }

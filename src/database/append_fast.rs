@@ -1,5 +1,5 @@
-//! The usual append in one round trip: new events, some of them perhaps posted before. What is
-//! unusual (an all-or-nothing request, an event from the future, a heartbeat, a release, the end of
+//! The usual append: new events, some of them perhaps posted before, in one round trip or, where
+//! there are many, as a copy. What is unusual (an all-or-nothing request, an event from the future, a heartbeat, a release, the end of
 //! the last partition) goes the long way.
 
 use std::collections::HashMap;
@@ -7,29 +7,39 @@ use std::collections::HashMap;
 use sqlx::{FromRow as _, PgConnection};
 
 use super::DatabaseError;
-use super::append::{AppendRequest, Appended, FutureGuard};
+use super::append::{AppendMemory, AppendRequest, Appended, FutureGuard};
+use super::append_copy::{Copied, append_copy};
 use super::append_decisions::{Decided, Decisions, Fresh, Known, Stands};
 use super::append_rows::bind_events;
 use super::error::Doing;
-use super::partitions::LogRoom;
 use super::values::unreadable;
 use crate::domain::{ContentHash, Event, EventTime, IdentifiedEvent, Seq, Span};
 
-/// Appends in one statement, and so in one transaction. Answers nothing, and has stored nothing,
+/// Appends in one transaction. Answers nothing, and has stored nothing,
 /// when the long way must be gone.
 pub(super) async fn append_fast(
     conn: &mut PgConnection,
     requests: &[AppendRequest],
     guard: FutureGuard,
-    room: LogRoom,
+    memory: &mut AppendMemory,
 ) -> Result<Option<Vec<Vec<Appended>>>, DatabaseError> {
-    if !room.is_known() || !requests.iter().all(is_usual) {
+    if !memory.room.is_known() || !requests.iter().all(is_usual) {
         return Ok(None);
     }
     let (decided, fresh) = decide(requests, HashMap::new());
     let is_clear = decided.iter().all(Decided::is_free_of_conflicts);
     if !is_clear || fresh.events.is_empty() {
         return Ok(None);
+    }
+    if memory.copy_hope.is_worth_trying(fresh.events.len()) {
+        match append_copy(conn, &fresh.events, guard).await? {
+            Copied::From(first_seq) => {
+                let seqs = (0_u32..).take(fresh.events.len()).map(|nth| first_seq.plus(nth));
+                return Ok(Some(answers(decided, &fresh, &seqs.collect::<Vec<_>>(), memory)));
+            }
+            Copied::IdTaken => memory.copy_hope.disappointed(),
+            Copied::TooFarAhead => return Ok(None),
+        }
     }
     let Some(stored) = store(conn, &fresh.events, guard).await? else { return Ok(None) };
     let known = stored.taken()?;
@@ -41,7 +51,18 @@ pub(super) async fn append_fast(
         .collect();
     let (decided, fresh) =
         if known.is_empty() { (decided, fresh) } else { decide(requests, known) };
-    Ok(Some(decided.into_iter().map(|request| request.with_seqs(&fresh, &seqs)).collect()))
+    Ok(Some(answers(decided, &fresh, &seqs, memory)))
+}
+
+/// The answers, once everything is stored: the new events at `seqs`.
+fn answers(
+    decided: Vec<Decided>,
+    fresh: &Fresh<'_>,
+    seqs: &[Seq],
+    memory: &mut AppendMemory,
+) -> Vec<Vec<Appended>> {
+    memory.room = seqs.last().map_or(memory.room, |last| memory.room.after(*last));
+    decided.into_iter().map(|request| request.with_seqs(fresh, seqs)).collect()
 }
 
 fn is_usual(request: &AppendRequest) -> bool {

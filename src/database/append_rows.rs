@@ -170,7 +170,8 @@ pub(super) async fn insert_heartbeats(
     Ok(())
 }
 
-fn attributes_text(event: &Event) -> Option<String> {
+/// The attributes as a JSON text; none when there are none.
+pub(super) fn attributes_text(event: &Event) -> Option<String> {
     let attributes = event.attributes.as_map();
     // A map of texts is always JSON.
     (!attributes.is_empty()).then(|| serde_json::to_string(attributes).unwrap_or_default())

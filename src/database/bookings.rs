@@ -21,7 +21,7 @@ use super::recount::RecountRange;
 use super::recount_sql::RecountSql;
 use super::values::{WindowColumns, WindowKeyArrays, revenue_from_sql, revenue_to_sql};
 use super::{Database, DatabaseError};
-use crate::domain::{Currency, Money, Note, QueryName, Totals, Window, WindowKey};
+use crate::domain::{Currency, Money, Note, QueryName, StoreReach, Totals, Window, WindowKey};
 
 /// Which windows to book.
 #[derive(Debug, Clone)]
@@ -65,6 +65,8 @@ impl BookingWindows {
 pub struct Booking {
     /// Which windows.
     pub windows: BookingWindows,
+    /// Of these stores only.
+    pub reach: StoreReach,
     /// Why.
     pub note: Note,
     /// Who.
@@ -111,7 +113,7 @@ impl Database {
         let mut transaction = self.engine.begin().await.doing("begin a booking")?;
         let conn = &mut *transaction;
         let query = find(conn, name, true).await?;
-        let late = bookable(conn, &query, &booking.windows).await?;
+        let late = bookable(conn, &query, booking).await?;
         let Some(first) = insert(conn, &query, booking, &late).await? else {
             return Ok(Booked::default());
         };
@@ -150,7 +152,7 @@ fn fact(name: &QueryName, booking: &Booking, booked: &Booked) -> AuditFact {
 async fn bookable(
     conn: &mut PgConnection,
     query: &StoredQuery,
-    windows: &BookingWindows,
+    booking: &Booking,
 ) -> Result<BTreeMap<WindowKey, Late>, DatabaseError> {
     let mut select = RecountSql::new(query, RecountRange::default(), None).select_bookable();
     let rows: Vec<LateColumns> =
@@ -158,7 +160,9 @@ async fn bookable(
     let mut late: BTreeMap<WindowKey, Late> = BTreeMap::new();
     for row in rows {
         let (key, totals) = row.window.read()?;
-        if key.window.is_closed_at(query.watermarks.current) && windows.hold(&key) {
+        let is_closed = key.window.is_closed_at(query.watermarks.current);
+        let is_own = booking.reach.holds_group(&query.spec.group_by, &key.group);
+        if is_closed && is_own && booking.windows.hold(&key) {
             let of_key = late.entry(key).or_default();
             of_key.totals = of_key.totals.plus(totals);
             of_key.entries.push((row.seq, row.missed_start, row.missed_end));

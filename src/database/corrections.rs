@@ -6,10 +6,20 @@ use sqlx::{Postgres, QueryBuilder};
 
 use super::error::Doing;
 use super::ledger_sql::range_sql;
+use super::queries::StoredQuery;
 use super::recount::RecountRange;
-use super::values::{WindowColumns, revenue_from_sql, unreadable};
+use super::values::{WindowColumns, push_reach, revenue_from_sql, unreadable};
 use super::{Database, DatabaseError};
-use crate::domain::{EventId, Totals, WindowKey};
+use crate::domain::{EventId, StoreReach, Totals, WindowKey};
+
+/// Which corrections to read.
+#[derive(Debug, Clone, Default)]
+pub struct CorrectionSelection {
+    /// Of windows that start in this range.
+    pub range: RecountRange,
+    /// Of these stores.
+    pub reach: StoreReach,
+}
 
 /// A booked correction.
 #[derive(Debug, Clone)]
@@ -67,15 +77,14 @@ impl CorrectionColumns {
 }
 
 impl Database {
-    /// Up to `limit` corrections of a query with numbers above `after`, of windows that start in
-    /// `range`, by number.
+    /// Up to `limit` corrections of a query with numbers above `after`, by number.
     ///
     /// # Errors
     /// [`DatabaseError::Failed`] or [`DatabaseError::Unreadable`].
     pub async fn corrections(
         &self,
-        query_id: i64,
-        range: RecountRange,
+        query: &StoredQuery,
+        selection: &CorrectionSelection,
         after: Option<i64>,
         limit: u32,
     ) -> Result<Vec<Correction>, DatabaseError> {
@@ -87,7 +96,8 @@ impl Database {
                  order by seq) as event_ids
              from corrections where query_id = ",
         );
-        select.push_bind(query_id).push(range_sql(range, ""));
+        select.push_bind(query.query_id).push(range_sql(selection.range, ""));
+        push_reach(&mut select, &query.spec.group_by, &selection.reach);
         select.push(" and number > ").push_bind(after.unwrap_or(0));
         select.push(" order by number limit ").push_bind(i64::from(limit));
         let columns: Vec<CorrectionColumns> = select

@@ -5,9 +5,9 @@ use sqlx::{Postgres, QueryBuilder};
 
 use super::error::Doing;
 use super::raw_log::EventColumns;
-use super::values::watermark_from_sql;
+use super::values::{push_event_reach, watermark_from_sql};
 use super::{Database, DatabaseError};
-use crate::domain::{BatchId, EventTime, LoggedEvent, Seq, Span, Watermark, Window};
+use crate::domain::{BatchId, EventTime, LoggedEvent, Seq, Span, StoreReach, Watermark, Window};
 
 /// Which entries to read.
 #[derive(Debug, Clone, Default)]
@@ -18,6 +18,8 @@ pub struct DroppedSelection {
     pub from: Option<EventTime>,
     /// Events before this event time.
     pub to: Option<EventTime>,
+    /// Only events of these stores.
+    pub reach: StoreReach,
     /// Entries after this position, in the order of the raw log.
     pub after: Option<Seq>,
 }
@@ -99,6 +101,7 @@ impl Database {
             select.push(" and seq > ").push_bind(after.get());
         }
         select.push(" group by seq, reason, batch_id, watermark, late_by_ms) entry join raw_events using (seq) where true");
+        push_event_reach(&mut select, &selection.reach);
         if let Some(from) = selection.from {
             select.push(" and event_time >= ").push_bind(from.to_utc());
         }

@@ -8,6 +8,7 @@
 //! before them only what was ahead of the range's start, which alone can make its events late. The
 //! ranges of event times and positions that migration 0015 keeps of pages find both.
 
+use std::cmp::Reverse;
 use std::collections::BTreeMap;
 
 use chrono::{DateTime, Utc};
@@ -18,8 +19,9 @@ use super::error::Doing;
 use super::queries::{StoredQuery, find};
 use super::recount::RecountRange;
 use super::recount_sql::{literal, push_filter};
+use super::values::push_event_reach;
 use super::{Database, DatabaseError};
-use crate::domain::{EventTime, QueryName};
+use crate::domain::{EventTime, QueryName, StoreReach};
 
 /// The upper bounds of the histogram's buckets in milliseconds, each inside its bucket: nothing, 1 s,
 /// 10 s, 1 min, 5 min, 15 min, 1 h, 6 h, 1 day, 7 days. What is longer stands in one bucket more.
@@ -35,6 +37,18 @@ pub enum LatenessBy {
     Store,
     /// A till of a store.
     Till,
+}
+
+/// What to measure.
+#[derive(Debug, Clone)]
+pub struct LatenessSelection {
+    /// Events whose times lie in this range.
+    pub range: RecountRange,
+    /// What a source is.
+    pub by: LatenessBy,
+    /// Events of these stores. Their disorder is still judged by all that was heard before them, as the
+    /// watermark judges it.
+    pub reach: StoreReach,
 }
 
 /// A store, or a till of one; nothing where events name none.
@@ -90,15 +104,14 @@ pub struct Lateness {
 }
 
 impl Database {
-    /// Measures the events that the query counts and whose times lie in `range`, in one snapshot.
+    /// Measures selected events that the query counts, in one snapshot.
     ///
     /// # Errors
     /// [`DatabaseError::NoSuchQuery`], [`DatabaseError::Unreadable`] or [`DatabaseError::Failed`].
     pub async fn lateness(
         &self,
         name: &QueryName,
-        range: RecountRange,
-        by: LatenessBy,
+        selection: &LatenessSelection,
     ) -> Result<Lateness, DatabaseError> {
         let mut reader = self.reader().await?;
         let mut transaction = reader
@@ -107,28 +120,27 @@ impl Database {
             .doing("begin measuring lateness")?;
         let conn = &mut *transaction;
         let query = find(conn, name, false).await?;
-        let newest = newest(conn, &query, range, by).await?;
-        let mut total = SourceLateness::default();
-        let mut of_sources: BTreeMap<LatenessSource, SourceLateness> = BTreeMap::new();
-        let mut place =
-            |is_total: bool, source: LatenessSource, fill: &dyn Fn(&mut SourceLateness)| {
-                fill(if is_total { &mut total } else { of_sources.entry(source).or_default() });
-            };
-        for row in measure(conn, &query, range, by).await? {
-            let (is_total, source) = (row.is_total, (row.store.clone(), row.till.clone()));
-            place(is_total, source, &|place| {
-                *(if row.is_receipt { &mut place.receipt } else { &mut place.disorder }) =
-                    row.delays();
-            });
+        let newest = newest(conn, &query, selection).await?;
+        // By source; nothing stands for all of them.
+        let mut measured: BTreeMap<Option<LatenessSource>, SourceLateness> = BTreeMap::new();
+        for row in measure(conn, &query, selection).await? {
+            let source = (!row.is_total).then(|| (row.store.clone(), row.till.clone()));
+            let place = measured.entry(source).or_default();
+            let is_receipt = row.is_receipt;
+            *(if is_receipt { &mut place.receipt } else { &mut place.disorder }) = row.delays();
         }
-        for (is_total, store, till, count) in released(conn, &query, range, by).await? {
-            place(is_total, (store, till), &|place| place.released = count);
+        for (is_total, store, till, count) in released(conn, &query, selection).await? {
+            let source = (!is_total).then_some((store, till));
+            measured.entry(source).or_default().released = count;
         }
         transaction.commit().await.doing("finish measuring lateness")?;
-        let worst = |one: &SourceLateness| (one.disorder.quantiles_ms[2], one.disorder.max_ms);
-        let mut sources: Vec<(LatenessSource, SourceLateness)> = of_sources.into_iter().collect();
+        let total = measured.remove(&None).unwrap_or_default();
+        let sources = measured.into_iter();
+        let mut sources: Vec<(LatenessSource, SourceLateness)> =
+            sources.filter_map(|(source, lateness)| Some((source?, lateness))).collect();
         // Sources that are equally late stay in the order of their names.
-        sources.sort_by_key(|(_, one)| std::cmp::Reverse(worst(one)));
+        sources
+            .sort_by_key(|(_, one)| Reverse((one.disorder.quantiles_ms[2], one.disorder.max_ms)));
         Ok(Lateness { total, sources, newest })
     }
 }
@@ -146,16 +158,16 @@ struct DelaysRow {
 }
 
 impl DelaysRow {
-    fn delays(&self) -> Delays {
+    fn delays(self) -> Delays {
         let mut quantiles_ms = [None; 5];
-        for (place, quantile) in quantiles_ms.iter_mut().zip(&self.quantiles) {
-            *place = Some(*quantile);
+        for (place, quantile) in quantiles_ms.iter_mut().zip(self.quantiles) {
+            *place = Some(quantile);
         }
         Delays {
             count: self.events,
             quantiles_ms,
             max_ms: Some(self.longest),
-            histogram: self.histogram.clone(),
+            histogram: self.histogram,
         }
     }
 }
@@ -182,6 +194,7 @@ fn push_counted(select: &mut QueryBuilder<Postgres>, query: &StoredQuery) {
     }
 }
 
+/// `and …` for what lies in the range.
 fn push_range(select: &mut QueryBuilder<Postgres>, range: RecountRange) {
     push_start(select, range);
     if let Some(to) = range.to {
@@ -193,6 +206,12 @@ fn push_start(select: &mut QueryBuilder<Postgres>, range: RecountRange) {
     if let Some(from) = range.from {
         select.push(format!(" and event_time >= {}", literal(from)));
     }
+}
+
+/// `and …` for events that are to be measured.
+fn push_selected(select: &mut QueryBuilder<Postgres>, selection: &LatenessSelection) {
+    push_range(select, selection.range);
+    push_event_reach(select, &selection.reach);
 }
 
 /// `and …` for what moves the query's watermark: its events and heartbeats.
@@ -212,18 +231,18 @@ fn push_heard(select: &mut QueryBuilder<Postgres>, query: &StoredQuery) {
 async fn extent(
     conn: &mut PgConnection,
     query: &StoredQuery,
-    range: RecountRange,
+    selection: &LatenessSelection,
 ) -> Result<Option<(i64, i64, Option<DateTime<Utc>>)>, DatabaseError> {
     // Counting keeps the server from looking for either end position by position.
     let mut select =
         QueryBuilder::new("select min(seq), max(seq), count(*) from raw_events where true");
     push_counted(&mut select, query);
-    push_range(&mut select, range);
+    push_selected(&mut select, selection);
     let ends: (Option<i64>, Option<i64>, i64) =
         select.build_query_as().fetch_one(&mut *conn).await.doing("find the events of a range")?;
     let (Some(first), Some(last), _) = ends else { return Ok(None) };
     let mut select = QueryBuilder::new("select max(event_time) from raw_events where true");
-    push_start(&mut select, range);
+    push_start(&mut select, selection.range);
     // As the index of ranges has it.
     select.push(format!(" and seq + 0 < {first}"));
     push_heard(&mut select, query);
@@ -235,21 +254,20 @@ async fn extent(
 async fn measure(
     conn: &mut PgConnection,
     query: &StoredQuery,
-    range: RecountRange,
-    by: LatenessBy,
+    selection: &LatenessSelection,
 ) -> Result<Vec<DelaysRow>, DatabaseError> {
-    let Some((first, last, before)) = extent(conn, query, range).await? else {
+    let Some((first, last, before)) = extent(conn, query, selection).await? else {
         return Ok(Vec::new());
     };
-    let columns = source_columns(by);
+    let columns = source_columns(selection.by);
     let mut select = QueryBuilder::new(format!(
-        "with heard as (select kind, received_at, event_time, {columns}, greatest("
+        "with heard as (select kind, received_at, event_time, store_id, {columns}, greatest("
     ));
     select.push_bind(before).push(
         ", max(event_time) over (order by seq rows between unbounded preceding and 1 preceding)) as newest
              from raw_events where true",
     );
-    push_start(&mut select, range);
+    push_start(&mut select, selection.range);
     select.push(format!(" and seq between {first} and {last}"));
     push_heard(&mut select, query);
     let milliseconds = |interval: &str| {
@@ -261,9 +279,9 @@ async fn measure(
         "), measured as (select store, till, {receipt} as receipt, {disorder} as disorder
              from heard where kind = 'event'"
     ));
-    push_range(&mut select, range);
+    push_selected(&mut select, selection);
     // Without sources there is nothing but the total, and no columns to group by.
-    let (of, sets) = match by {
+    let (of, sets) = match selection.by {
         LatenessBy::None => ("true as is_total, null::text as store, null::text as till", ""),
         LatenessBy::Store | LatenessBy::Till => (
             "grouping(store) = 1 as is_total, store, till",
@@ -305,17 +323,16 @@ fn buckets_sql() -> String {
 async fn released(
     conn: &mut PgConnection,
     query: &StoredQuery,
-    range: RecountRange,
-    by: LatenessBy,
+    selection: &LatenessSelection,
 ) -> Result<Vec<(bool, Option<String>, Option<String>, i64)>, DatabaseError> {
-    let columns = source_columns(by);
+    let columns = source_columns(selection.by);
     let mut select = QueryBuilder::new(format!(
         "select grouping(store) = 1, store, till, count(*) from (select {columns} from raw_events
              where seq in (select released_seq from quarantine where action = 'release')"
     ));
     push_counted(&mut select, query);
-    push_range(&mut select, range);
-    select.push(match by {
+    push_selected(&mut select, selection);
+    select.push(match selection.by {
         LatenessBy::None => {
             ") released group by grouping sets ((), (store, till)) having grouping(store) = 1"
         }
@@ -329,22 +346,23 @@ async fn released(
 async fn newest(
     conn: &mut PgConnection,
     query: &StoredQuery,
-    range: RecountRange,
-    by: LatenessBy,
+    selection: &LatenessSelection,
 ) -> Result<Vec<NewestOfSource>, DatabaseError> {
-    let columns = source_columns(by);
+    let columns = source_columns(selection.by);
     let mut select = QueryBuilder::new(format!(
         "select heartbeats_of, store, till, max(event_time), max(received_at) as received_at from (
              select null::text as heartbeats_of, {columns}, event_time, received_at from raw_events where true"
     ));
     push_counted(&mut select, query);
-    push_range(&mut select, range);
+    push_selected(&mut select, selection);
+    // A heartbeat names no store.
+    let of_all = !selection.reach.is_bound();
     select.push(format!(
         " union all select event_id, null, null, event_time, received_at from raw_events
-             where kind = 'heartbeat' and seq > {}",
+             where kind = 'heartbeat' and seq > {} and {of_all}",
         query.start_seq
     ));
-    push_range(&mut select, range);
+    push_range(&mut select, selection.range);
     select.push(
         ") heard group by heartbeats_of, store, till order by received_at, heartbeats_of, store, till",
     );

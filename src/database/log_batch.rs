@@ -34,7 +34,7 @@ impl Database {
     ) -> Result<Batch, DatabaseError> {
         let statement = statement(rules, position, records_max);
         let mut messages =
-            self.engine.copy_out_raw(&statement).await.doing("begin reading the raw log")?;
+            self.log.copy_out_raw(&statement).await.doing("begin reading the raw log")?;
         let mut tuples = TupleReader::default();
         let mut builder = Builder::of(rules);
         let mut failure = None;

@@ -6,13 +6,16 @@
 //!
 //! Invariants:
 //! * `seq` order is commit order ([`append`](Database::append)).
-//! * One commit per query and batch id ([`checkpoint`](Database::checkpoint_prepare)).
+//! * One commit per query and batch id, and only by the leader ([`checkpoint`](Database::checkpoint_prepare),
+//!   [`lease`](Database::lease_acquire)).
 //! * Reports read everything in one snapshot ([`recount`](Database::reconciliation_snapshot),
 //!   [`receipts`](Database::receipt)).
 //!
 //! Absent on purpose: a clock. Times come from Postgres or as parameters.
 
+mod api_keys;
 mod append;
+mod append_copy;
 mod append_decisions;
 mod append_fast;
 mod append_rows;
@@ -33,6 +36,7 @@ mod findings;
 mod gauges;
 mod idle;
 mod lateness;
+mod lease;
 mod ledger_sql;
 mod log_batch;
 mod output_rows;
@@ -50,26 +54,28 @@ mod recount;
 mod recount_lines;
 mod recount_sql;
 mod replay_log;
+mod run_requests;
 mod values;
 mod windows;
 
-pub use append::{AppendRequest, Appended, FutureGuard, Release};
+pub use api_keys::{KeyCursor, LiveKey, LiveKeys, Rotated, SecretHash, StoredKey};
+pub use append::{AppendMemory, AppendRequest, Appended, FutureGuard, Release};
 pub use as_of::AsOf;
 pub use audit::{AuditAction, AuditEntry, AuditFact};
 pub use bookings::{Booked, Booking, BookingWindow, BookingWindows};
 pub use checkpoint::PreparedCommit;
 pub use connect::{Database, PoolGauges, PoolSizes};
-pub use corrections::Correction;
+pub use corrections::{Correction, CorrectionSelection};
 pub use dropped_events::{DroppedEvent, DroppedSelection};
 pub use error::DatabaseError;
 pub use findings::Finding;
 pub use gauges::QueryGauges;
 pub use idle::{IdleClosing, Silence};
 pub use lateness::{
-    Delays, LATENESS_BUCKETS_MS, Lateness, LatenessBy, LatenessSource, NewestOfSource,
-    SourceLateness,
+    Delays, LATENESS_BUCKETS_MS, Lateness, LatenessBy, LatenessSelection, LatenessSource,
+    NewestOfSource, SourceLateness,
 };
-pub use partitions::LogRoom;
+pub use lease::{LeaseEpoch, LeaseTaken};
 pub use progress::{BatchDurations, CommittedProgress, ProgressCursor, ProgressEntry};
 pub use quarantine::{QuarantineCursor, Quarantined, Resolution};
 pub use queries::{QueryPut, QueryVersion, StoredQuery};
@@ -77,4 +83,5 @@ pub use query_status::QueryFigures;
 pub use receipts::{Closing, ClosingRecord, LateRule, QueryReceipt, Receipt, ReceiptOutcome};
 pub use recount::{ReconciliationSnapshot, Recount, RecountRange};
 pub use replay_log::{ReplayBatch, ReplayCuts, ReplayLog};
+pub use run_requests::{RunReply, RunRequest};
 pub use windows::{WindowRow, WindowSelection};

@@ -13,7 +13,7 @@ const ROOM_MIN: i64 = PARTITION_ROWS / 2;
 
 /// How far the partitions reach, as one writer last saw it. Starts unknown.
 #[derive(Debug, Clone, Copy, Default)]
-pub struct LogRoom {
+pub(super) struct LogRoom {
     end: i64,
 }
 

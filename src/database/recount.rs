@@ -99,33 +99,13 @@ pub(super) async fn fetch_windows(
 }
 
 impl Database {
-    /// Reads both sides in one repeatable-read snapshot, as they stand now.
+    /// Reads both sides in one repeatable-read snapshot: as they stand now, or as they stood at a moment,
+    /// which comes out the same whenever it is asked for.
     ///
     /// # Errors
-    /// [`DatabaseError::NoSuchQuery`], [`DatabaseError::TooManyWindows`], [`DatabaseError::Unreadable`] or
-    /// [`DatabaseError::Failed`].
+    /// [`DatabaseError::NoSuchQuery`], [`DatabaseError::NotYet`], [`DatabaseError::BeforeHistory`],
+    /// [`DatabaseError::TooManyWindows`], [`DatabaseError::Unreadable`] or [`DatabaseError::Failed`].
     pub async fn reconciliation_snapshot(
-        &self,
-        name: &QueryName,
-        range: RecountRange,
-    ) -> Result<ReconciliationSnapshot, DatabaseError> {
-        self.snapshot(name, range, None).await
-    }
-
-    /// The same as both sides stood at `moment`; it comes out the same whenever it is asked for.
-    ///
-    /// # Errors
-    /// Also [`DatabaseError::NotYet`] and [`DatabaseError::BeforeHistory`].
-    pub async fn reconciliation_snapshot_as_of(
-        &self,
-        name: &QueryName,
-        range: RecountRange,
-        moment: EventTime,
-    ) -> Result<ReconciliationSnapshot, DatabaseError> {
-        self.snapshot(name, range, Some(moment)).await
-    }
-
-    async fn snapshot(
         &self,
         name: &QueryName,
         range: RecountRange,

@@ -6,12 +6,13 @@ use chrono::{DateTime, Utc};
 use rust_decimal::Decimal;
 use sqlx::error::BoxDynError;
 use sqlx::postgres::{PgTypeInfo, PgValueRef};
-use sqlx::{Decode, Postgres, Type};
+use sqlx::{Decode, Postgres, QueryBuilder, Type};
 
 use super::DatabaseError;
 use super::copy_format::POSTGRES_EPOCH_MICROS;
 use crate::domain::{
-    Amount, ClosedBy, EventTime, GroupKey, Revenue, Totals, Watermark, Window, WindowKey,
+    Amount, ClosedBy, EventField, EventTime, GroupKey, Revenue, StoreReach, Totals, Watermark,
+    Window, WindowKey,
 };
 
 /// Decimals of every money column.
@@ -69,6 +70,33 @@ pub(super) fn group_to_sql(group: &GroupKey) -> String {
 /// Group-by values from their JSON array.
 pub(super) fn group_from_sql(text: &str) -> Result<GroupKey, DatabaseError> {
     serde_json::from_str(text).map(GroupKey).map_err(|error| unreadable("group key", error))
+}
+
+/// `and …` for windows of the stores that somebody may see.
+pub(super) fn push_reach(
+    select: &mut QueryBuilder<Postgres>,
+    group_by: &[EventField],
+    reach: &StoreReach,
+) {
+    let Some(ids) = reach.ids() else { return };
+    match EventField::StoreId.place_in(group_by) {
+        Some(place) => {
+            select.push(format!(" and group_keys::jsonb ->> {place} = any ("));
+            select.push_bind(owned(&ids)).push(")")
+        }
+        None => select.push(" and false"),
+    };
+}
+
+/// `and …` for events of the stores that somebody may see.
+pub(super) fn push_event_reach(select: &mut QueryBuilder<Postgres>, reach: &StoreReach) {
+    if let Some(ids) = reach.ids() {
+        select.push(" and store_id = any (").push_bind(owned(&ids)).push(")");
+    }
+}
+
+fn owned(ids: &[&str]) -> Vec<String> {
+    ids.iter().map(ToString::to_string).collect()
 }
 
 /// What made a window final, from its word.

@@ -7,9 +7,9 @@ use sqlx::{Postgres, QueryBuilder};
 use super::as_of::{AsOf, rows_selects, rows_sql};
 use super::error::Doing;
 use super::queries::StoredQuery;
-use super::values::{Bound, WindowColumns, group_to_sql, revenue_from_sql};
+use super::values::{Bound, WindowColumns, group_to_sql, push_reach, revenue_from_sql};
 use super::{Database, DatabaseError};
-use crate::domain::{BatchId, EventTime, Totals, WindowKey};
+use crate::domain::{BatchId, EventTime, StoreReach, Totals, WindowKey};
 
 /// Which rows to read.
 #[derive(Debug, Clone, Default)]
@@ -22,6 +22,8 @@ pub struct WindowSelection {
     pub currency: Option<String>,
     /// Position in the group key → the value it must have; an empty text also means no value.
     pub group: Vec<(usize, String)>,
+    /// Rows of these stores.
+    pub reach: StoreReach,
     /// Only rows that are, or are not, final.
     pub is_final: Option<bool>,
     /// Whether the query's windows are sessions.
@@ -111,6 +113,7 @@ impl Database {
             let union = if index == 0 { "" } else { " union all " };
             select.push(format!("{union}(select * from ({rows}) shown where true"));
             push_conditions(&mut select, selection);
+            push_reach(&mut select, &query.spec.group_by, &selection.reach);
             select.push(ORDER).push(" limit ").push_bind(i64::from(limit)).push(")");
         }
         select.push(") shown").push(ORDER).push(" limit ").push_bind(i64::from(limit));

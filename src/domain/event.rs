@@ -138,6 +138,11 @@ impl EventField {
             Self::Attribute(name) => event.attributes.get(name),
         }
     }
+
+    /// Its place among the fields of a query's `group_by`, if it is one of them.
+    pub fn place_in(&self, group_by: &[Self]) -> Option<usize> {
+        group_by.iter().position(|field| field == self)
+    }
 }
 
 impl fmt::Display for EventField {

@@ -97,6 +97,8 @@ text_ids! {
     Source, 200;
     /// Why somebody decided as they did, in their own words. 1 to 1,000 characters.
     Note, 1_000;
+    /// Whose key it is, or where it is used. 1 to 100 characters.
+    KeyName, 100;
 }
 
 /// The name of a query: `[a-z0-9][a-z0-9_-]{0,99}`.

@@ -5,6 +5,7 @@
 //!
 //! Absent on purpose: a clock, a database, HTTP. Event times come from the events themselves.
 
+mod access;
 mod calendar;
 #[cfg(feature = "defects")]
 mod defect;
@@ -20,9 +21,14 @@ mod query;
 mod query_spec;
 mod query_text;
 mod span;
+mod store_reach;
 mod time;
 mod window;
 
+pub use access::{
+    Expiry, Grant, InvalidExpiry, InvalidGrant, InvalidKeyId, KeyId, NewKey, Scope, UnknownScope,
+    stores_of,
+};
 pub use calendar::{
     Calendar, DayStart, Granularity, InvalidDayStart, Period, UnknownGranularity, UnknownZone, Zone,
 };
@@ -35,8 +41,8 @@ pub use event::{
 };
 pub use fault::Fault;
 pub use ids::{
-    BatchId, CustomerId, EventId, InvalidText, Note, OrderId, QueryName, Seq, Source, Status,
-    StoreId, TillId,
+    BatchId, CustomerId, EventId, InvalidText, KeyName, Note, OrderId, QueryName, Seq, Source,
+    Status, StoreId, TillId,
 };
 pub use lag::Lag;
 pub use money::{Amount, Currency, InvalidAmount, InvalidCurrency, Money, Revenue};
@@ -45,5 +51,6 @@ pub use percent::{InvalidPercent, Percent};
 pub use query::{Filter, OutputMode, QuerySpec, Start, Trigger};
 pub use query_text::{DeduplicateText, QuerySpecText, TriggerText, WindowText};
 pub use span::{InvalidSpan, Span};
+pub use store_reach::StoreReach;
 pub use time::{EventTime, InvalidEventTime, InvalidRangeEnd, RangeEnd, Watermark};
 pub use window::{ClosedBy, GroupKey, Totals, Window, WindowKey, WindowSpec};

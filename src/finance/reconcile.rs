@@ -7,7 +7,10 @@
 use std::collections::BTreeMap;
 
 use crate::database::{Finding, ReconciliationSnapshot, Recount, RecountRange};
-use crate::domain::{Currency, EventId, EventTime, GroupKey, Money, Totals, WindowKey, WindowSpec};
+use crate::domain::{
+    Currency, EventField, EventId, EventTime, GroupKey, Money, StoreReach, Totals, WindowKey,
+    WindowSpec,
+};
 
 /// What a window's comparison comes to; the first that applies.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -198,11 +201,14 @@ pub struct LineFilter {
     pub currency: Option<Currency>,
     /// The values.
     pub group: Vec<(usize, String)>,
+    /// The stores. Of some stores only, what belongs to no line is left out too: it may be of others.
+    pub reach: StoreReach,
 }
 
 impl LineFilter {
-    fn keeps(&self, key: &WindowKey) -> bool {
+    fn keeps(&self, group_by: &[EventField], key: &WindowKey) -> bool {
         self.currency.is_none_or(|currency| currency == key.currency)
+            && self.reach.holds_group(group_by, &key.group)
             && self.group.iter().all(|(index, value)| {
                 key.group.0.get(*index).is_some_and(|has| has.as_deref().unwrap_or("") == value)
             })
@@ -213,7 +219,7 @@ impl LineFilter {
 pub fn compare(snapshot: &ReconciliationSnapshot, filter: &LineFilter) -> Reconciliation {
     let complete_through = snapshot.query.complete_through();
     let mut lines = gather(snapshot);
-    lines.retain(|key, _| filter.keeps(key));
+    lines.retain(|key, _| filter.keeps(&snapshot.query.spec.group_by, key));
     for (key, line) in &mut lines {
         line.is_final |= complete_through.is_some_and(|through| key.window.end <= through);
         line.name_what_is_unexplained(key.currency);
@@ -227,7 +233,8 @@ pub fn compare(snapshot: &ReconciliationSnapshot, filter: &LineFilter) -> Reconc
         sum.parts = sum.parts.plus(line.parts);
     }
     let lines_unexplained = lines.values().filter(|line| line.verdict() == Verdict::Unexplained);
-    let elsewhere = snapshot.findings.iter().filter(|finding| finding.key.is_none());
+    let is_whole = !filter.reach.is_bound();
+    let elsewhere = snapshot.findings.iter().filter(|finding| is_whole && finding.key.is_none());
     let findings: Vec<Finding> = elsewhere.cloned().collect();
     let faults_elsewhere = findings.iter().filter(|finding| finding.is_fault).count();
     let unexplained = lines_unexplained.count().saturating_add(faults_elsewhere);

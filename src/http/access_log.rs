@@ -1,8 +1,7 @@
 //! One span and one log line per request.
 
-use axum::extract::{MatchedPath, Request, State};
+use axum::extract::{MatchedPath, Request};
 use axum::http::HeaderMap;
-use axum::middleware::Next;
 use axum::response::Response;
 use tracing::field::Empty;
 use tracing::{Instrument as _, Level, Span, event, info_span};
@@ -26,15 +25,15 @@ macro_rules! answered {
 
 /// Handles the request in a span of its own, logs once how it was answered, and counts it.
 pub(super) async fn access_log(
-    State(traffic): State<Traffic>,
+    traffic: &Traffic,
     request: Request,
-    next: Next,
+    next: impl AsyncFnOnce(Request) -> Response,
 ) -> Response {
     let _active = traffic.begin();
     let (watch, span) = (Stopwatch::start(), span(&request));
     let method = request.method().clone();
     let route = request.extensions().get::<MatchedPath>().cloned();
-    let response = next.run(request).instrument(span.clone()).await;
+    let response = next(request).instrument(span.clone()).await;
     let route = route.as_ref().map_or("no route", MatchedPath::as_str);
     let (status, duration_us) = (response.status(), watch.elapsed_us());
     traffic.answered(route, &method, status, duration_us);

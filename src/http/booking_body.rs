@@ -9,7 +9,7 @@ use super::figures::GroupMembersSchema;
 use super::problem::Problem;
 use super::problem_kind::ProblemKind;
 use crate::database::{Booking, BookingWindow, BookingWindows, StoredQuery};
-use crate::domain::{EventTime, Fault, Note, RangeEnd, Window, WindowSpec};
+use crate::domain::{EventField, EventTime, Fault, Note, RangeEnd, StoreReach, Window, WindowSpec};
 
 /// A booking as it is described.
 #[derive(Debug, ToSchema)]
@@ -49,11 +49,15 @@ struct BookingText {
     booked_by: String,
 }
 
-/// Reads a booking for `query`.
+/// Reads a booking for `query`, of windows within `reach`.
 ///
 /// # Errors
-/// A problem that points at every fault; `window-not-final` when only that is wrong.
-pub(super) fn booking(body: &JsonBody, query: &StoredQuery) -> Result<Booking, Problem> {
+/// A problem that points at every fault; `window-not-final` or `other-stores` when only that is wrong.
+pub(super) fn booking(
+    body: &JsonBody,
+    query: &StoredQuery,
+    reach: StoreReach,
+) -> Result<Booking, Problem> {
     let text: BookingText = body.read(ProblemKind::InvalidBooking)?;
     let mut faults = Vec::new();
     let note = words("/note", text.note, &mut faults);
@@ -75,7 +79,8 @@ pub(super) fn booking(body: &JsonBody, query: &StoredQuery) -> Result<Booking, P
     match (windows, note, booked_by) {
         (Some(windows), Some(note), Some(booked_by)) if faults.is_empty() => {
             refuse_open(&windows, query)?;
-            Ok(Booking { windows, note, booked_by })
+            refuse_others(&windows, query, &reach)?;
+            Ok(Booking { windows, reach, note, booked_by })
         }
         _ => Err(Problem::with_faults(ProblemKind::InvalidBooking, faults)),
     }
@@ -177,5 +182,31 @@ fn refuse_open(windows: &BookingWindows, query: &StoredQuery) -> Result<(), Prob
     match faults.is_empty() {
         true => Ok(()),
         false => Err(Problem::with_faults(ProblemKind::WindowNotFinal, faults)),
+    }
+}
+
+/// Windows of other stores, named as such. A window without a store means those of the caller.
+fn refuse_others(
+    windows: &BookingWindows,
+    query: &StoredQuery,
+    reach: &StoreReach,
+) -> Result<(), Problem> {
+    let BookingWindows::Some(windows) = windows else { return Ok(()) };
+    let place = EventField::StoreId.place_in(&query.spec.group_by);
+    let faults: Vec<Fault> = windows
+        .iter()
+        .enumerate()
+        .filter_map(|(index, one)| {
+            let (_, store) = one.group.iter().find(|(at, _)| Some(*at) == place)?;
+            let store = store.as_ref().and_then(|id| id.parse().ok());
+            (!reach.holds(store.as_ref())).then(|| {
+                let detail = "the window is not of a store that the key is bound to";
+                Fault::new(format!("/windows/{index}/store_id"), "other_store", detail)
+            })
+        })
+        .collect();
+    match faults.is_empty() {
+        true => Ok(()),
+        false => Err(Problem::with_faults(ProblemKind::OtherStores, faults)),
     }
 }

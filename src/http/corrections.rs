@@ -17,15 +17,17 @@ use super::paging::PageParams;
 use super::params::{NamedQuery, NoParams, Params, Range};
 use super::problem::Problem;
 use super::problem_docs::{BookingProblems, QueryProblems};
+use super::stores::Stores;
 use super::{App, correction_examples};
-use crate::database::{Booked, Correction, RecountRange};
+use crate::database::{Booked, Correction, CorrectionSelection, RecountRange};
 use crate::domain::{EventField, WindowKey};
 
 /// Book corrections.
 ///
 /// Books the late events of final windows that no correction holds yet, one numbered correction a
 /// window, group and currency. Rows are not changed: `view=corrected` adds what was booked, and the
-/// reconciliation explains with it. Booking the same again books nothing.
+/// reconciliation explains with it. Booking the same again books nothing. A key that is bound to stores
+/// books theirs only, also with `all`.
 #[utoipa::path(post, path = "/v1/queries/{name}/corrections", tag = "Finance", params(NamedQuery),
     request_body(content = BookingSchema, content_type = "application/json", examples(
         ("all" = (value = json!(correction_examples::booking_of_all()))),
@@ -38,12 +40,13 @@ use crate::domain::{EventField, WindowKey};
         BookingProblems))]
 pub(super) async fn book_corrections(
     State(app): State<App>,
+    stores: Stores,
     NamedQuery(name): NamedQuery,
     _: NoParams,
     body: JsonBody,
 ) -> Result<Response, Problem> {
     let query = app.database.query(&name).await?;
-    let booking = booking(&body, &query)?;
+    let booking = booking(&body, &query, stores.of_query(&query)?)?;
     let booked = app.database.corrections_book(&name, &booking).await?;
     let status = if booked.numbers.is_some() { StatusCode::CREATED } else { StatusCode::OK };
     Ok((status, Json(BookedAnswer::of(name.to_string(), &booked))).into_response())
@@ -60,6 +63,7 @@ pub(super) async fn book_corrections(
         QueryProblems))]
 pub(super) async fn list_corrections(
     State(app): State<App>,
+    stores: Stores,
     NamedQuery(name): NamedQuery,
     mut params: Params,
 ) -> Result<Response, Problem> {
@@ -68,8 +72,8 @@ pub(super) async fn list_corrections(
     let query = app.database.query(&name).await?;
     let after = page.after.as_ref().map(|cursor| cursor.number);
     let range = RecountRange { from, to };
-    let mut read =
-        app.database.corrections(query.query_id, range, after, page.read_limit()).await?;
+    let selection = CorrectionSelection { range, reach: stores.of_query(&query)? };
+    let mut read = app.database.corrections(&query, &selection, after, page.read_limit()).await?;
     let next_cursor = page.cut(&mut read, |correction| NumberCursor { number: correction.number });
     let fields = &query.spec.group_by;
     let corrections =

@@ -1,4 +1,4 @@
-//! Runs each request in a task of its own, within a deadline.
+//! Runs each request in a task of its own, within a deadline, if whoever sends it is let in.
 //!
 //! The server drops the future of a request when its client goes away. A transaction dropped in
 //! the middle would leave its connection in a bad state, so the future dropped is only one that
@@ -9,7 +9,7 @@
 use std::any::Any;
 use std::convert::Infallible;
 
-use axum::extract::{FromRequestParts, Request, State};
+use axum::extract::{FromRequestParts, Request};
 use axum::http::request::Parts;
 use axum::middleware::Next;
 use axum::response::{IntoResponse as _, Response};
@@ -17,17 +17,20 @@ use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 use tracing::{Instrument as _, error, warn};
 
+use super::authorize::Door;
 use super::problem::Problem;
 use super::problem_kind::ProblemKind;
 use crate::domain::Span;
 
-/// What the middleware needs to know.
+/// What it takes to run requests in tasks of their own.
 #[derive(Debug, Clone)]
 pub(super) struct Detached {
     /// Counts the requests at work.
     pub(super) work: TaskTracker,
     /// How long to wait for one.
     pub(super) request_timeout: Span,
+    /// Decides who is let in.
+    pub(super) door: Door,
 }
 
 /// Whether anybody still waits for the answer of a request.
@@ -52,7 +55,7 @@ impl<S: Send + Sync> FromRequestParts<S> for Awaited {
 /// Runs the rest of the way in its own task. A panic there is an internal error; a missed deadline
 /// says when to come again.
 pub(super) async fn detach(
-    State(Detached { work, request_timeout }): State<Detached>,
+    Detached { work, request_timeout, door }: &Detached,
     mut request: Request,
     next: Next,
 ) -> Response {
@@ -60,7 +63,15 @@ pub(super) async fn detach(
     // Dropped with this future, whoever drops it.
     let _waiting = awaited.0.clone().drop_guard();
     request.extensions_mut().insert(awaited);
-    let task = work.spawn(async move { next.run(request).await }.in_current_span());
+    let door = door.clone();
+    // A key may have to be looked for in the database, so that is part of the work.
+    let answer = async move {
+        match door.let_in(request).await {
+            Ok(request) => next.run(request).await,
+            Err(problem) => problem.into_response(),
+        }
+    };
+    let task = work.spawn(answer.in_current_span());
     match tokio::time::timeout(request_timeout.to_duration(), task).await {
         Ok(Ok(response)) => response,
         Ok(Err(failure)) => {

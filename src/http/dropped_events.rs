@@ -15,6 +15,7 @@ use super::params::{NamedQuery, Params, Range};
 use super::problem::Problem;
 use super::problem_docs::FormatProblems;
 use super::row_stream::{RowWriter, stream};
+use super::stores::Stores;
 use super::{App, examples, row_examples};
 use crate::database::{DroppedEvent, DroppedSelection};
 use crate::domain::Seq;
@@ -44,6 +45,7 @@ pub(super) struct ReasonParams {
         FormatProblems))]
 pub(super) async fn list_dropped_events(
     State(app): State<App>,
+    stores: Stores,
     NamedQuery(name): NamedQuery,
     headers: HeaderMap,
     mut params: Params,
@@ -54,9 +56,10 @@ pub(super) async fn list_dropped_events(
     let (Range { from, to }, page) = (params.range(), params.page::<SeqCursor>());
     let link = params.finish()?;
     let after = page.after.as_ref().map(|cursor| Seq::new(cursor.seq));
-    let selection = DroppedSelection { reason, from, to, after };
     // Of a query deleted in between, the list is merely empty.
-    let query_id = app.database.query(&name).await?.query_id;
+    let query = app.database.query(&name).await?;
+    let (query_id, reach) = (query.query_id, stores.of_query(&query)?);
+    let selection = DroppedSelection { reason, from, to, reach, after };
     let writer = RowWriter::new(format, dropped_columns());
     if !is_page {
         let database = app.database.clone();

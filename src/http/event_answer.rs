@@ -124,6 +124,16 @@ impl Ingested {
         })
     }
 
+    /// The same without the hashes of first events: whoever is bound to stores is not told what those of
+    /// others say.
+    pub(super) fn without_firsts(mut self) -> Self {
+        for result in self.0.iter_mut().filter(|result| result.status == ItemStatus::Conflict) {
+            let detail = "An event before it has this id and other content, and stays.";
+            result.detail = Some(detail.to_owned());
+        }
+        self
+    }
+
     /// The answer: its status follows from what became of all items together.
     pub(super) fn answer(self, atomic: bool, lists_all: bool) -> Result<Response, Problem> {
         let count =

@@ -5,12 +5,15 @@ use axum::response::Response;
 use utoipa::IntoParams;
 
 use super::App;
+use super::authorize::LetIn;
 use super::event_answer::{IngestAnswer, Pending};
 use super::event_body::{CloudEventBody, EventsBody};
 use super::params::Params;
 use super::posted_body::PostedBody;
 use super::problem::Problem;
 use super::problem_docs::IngestProblems;
+use super::rate_limit::RateLimit;
+use super::stores::Stores;
 use super::{HttpSettings, examples};
 use crate::intake::{self, BodyLimits, CheckedItem, EventDefaults};
 
@@ -51,6 +54,12 @@ impl PostParams {
 /// in `data` must be equal. `source` is its `till_id` and `time` its `event_time` where `data` names
 /// none. As with `event_id`, one `id` is one event, whatever its `source`. Other attributes and
 /// extensions are let through and not kept. Pointers of errors look like `/data/amount`.
+///
+/// Of a key that is bound to stores, events of other stores, or of none, are rejected. Where keys are
+/// limited (`key_events_per_second` of `GET /v1/limits`), the headers `RateLimit` and `RateLimit-Policy`
+/// say what is left; of what is too much nothing is stored.
+///
+/// Of a key that is bound to stores, an event of another store or of none is a rejected item.
 #[utoipa::path(post, path = "/v1/events", tag = "Ingest",
     params(PostParams, ("content-encoding" = Option<String>, Header, pattern = "^(gzip|zstd)$",
         description = "How the body is compressed. Its limit holds before and after decompression.")),
@@ -72,16 +81,22 @@ impl PostParams {
         IngestProblems))]
 pub(super) async fn post_events(
     State(app): State<App>,
+    LetIn(caller): LetIn,
     params: Params,
     body: PostedBody,
 ) -> Result<Response, Problem> {
     let PostParams { atomic, results } = PostParams::read(params)?;
-    let (bytes, items) = (body.bytes.len(), check(body, &app.settings)?);
+    let (bytes, format) = (body.bytes.len(), body.format);
+    let mut items = check(body, &app.settings)?;
+    let rate_limit = RateLimit::take(&caller, items.len())?;
+    let stores = Stores::of(&caller);
+    stores.reject_others(&mut items, format);
     let (pending, good) = Pending::part(items, atomic);
     let appended = app.intake.append(good, bytes, atomic).await?;
     let ingested = pending.joined_with(appended);
     app.traffic.events(ingested.tally());
-    ingested.answer(atomic, results.is_some())
+    let ingested = if stores.are_bound() { ingested.without_firsts() } else { ingested };
+    Ok(rate_limit.told_in(ingested.answer(atomic, results.is_some())?))
 }
 
 /// Takes the body apart and checks every item. The body ends here: it need not wait for the disk.

@@ -268,7 +268,7 @@ pub(super) fn limits() -> Value {
     json!({
         "request_events_max": 10_000, "body_bytes_max": 10_485_760, "event_bytes_max": 65_536,
         "queue_events_max": 100_000, "queue_bytes_max": 67_108_864,
-        "max_future_skew": "15 minutes", "list_limit_max": 1_000, "reports_max": 4, "connections_max": 4_096,
+        "max_future_skew": "15 minutes", "key_events_per_second": null, "list_limit_max": 1_000, "reports_max": 4, "connections_max": 4_096,
         "header_timeout": "10 seconds", "body_timeout": "30 seconds", "request_timeout": "30 seconds",
     })
 }

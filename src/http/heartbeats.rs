@@ -5,12 +5,14 @@ use axum::http::StatusCode;
 use serde::Serialize;
 use utoipa::ToSchema;
 
+use super::authorize::LetIn;
 use super::body::JsonBody;
 use super::json::Json;
 use super::params::NoParams;
 use super::problem::Problem;
 use super::problem_docs::HeartbeatProblems;
 use super::problem_kind::ProblemKind;
+use super::rate_limit::RateLimit;
 use super::{App, HttpSettings, event_examples};
 use crate::database::Appended;
 use crate::domain::{EventTime, Fault, Heartbeat, Seq, Span};
@@ -29,11 +31,13 @@ use crate::intake;
         HeartbeatProblems))]
 pub(super) async fn post_heartbeat(
     State(app): State<App>,
+    LetIn(caller): LetIn,
     _: NoParams,
     body: JsonBody,
 ) -> Result<(StatusCode, Json<HeartbeatAnswer>), Problem> {
     let heartbeat = intake::heartbeat(&body.0)
         .map_err(|error| Problem::of_object(ProblemKind::InvalidHeartbeat, error))?;
+    RateLimit::take(&caller, 1)?;
     match app.intake.heartbeat(heartbeat.clone()).await? {
         Appended::Accepted(seq) => {
             Ok((StatusCode::ACCEPTED, Json(HeartbeatAnswer::of(&heartbeat, seq))))

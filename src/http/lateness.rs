@@ -8,8 +8,9 @@ use super::lateness_body::LatenessBody;
 use super::params::{NamedQuery, Params, Range};
 use super::problem::Problem;
 use super::problem_docs::QueryProblems;
+use super::stores::Stores;
 use super::{App, finance_examples};
-use crate::database::{LatenessBy, RecountRange};
+use crate::database::{LatenessBy, LatenessSelection, RecountRange};
 
 /// Documents how sources are told apart.
 #[derive(Debug, IntoParams)]
@@ -31,7 +32,9 @@ pub(super) struct LatenessParams {
 /// heartbeat, in the order of the log, − its event time: a delay that long would have kept its windows
 /// open), each as exact quantiles and a histogram, in total and per source, the worst first. Buckets of
 /// the histograms reach up to and including 0, 1 s, 10 s, 1 min, 5 min, 15 min, 1 h, 6 h, 1 day, 7 days.
-/// A range keeps it quick; a log too long for one request is answered with `deadline-exceeded`.
+/// A range keeps it quick; a log too long for one request is answered with `deadline-exceeded`. A key that
+/// is bound to stores measures their events; what was heard before an event is of all stores, and
+/// heartbeats are left out.
 #[utoipa::path(get, path = "/v1/queries/{name}/lateness", tag = "Finance",
     params(NamedQuery, Range, LatenessParams),
     responses(
@@ -40,6 +43,7 @@ pub(super) struct LatenessParams {
         QueryProblems))]
 pub(super) async fn lateness(
     State(app): State<App>,
+    stores: Stores,
     NamedQuery(name): NamedQuery,
     mut params: Params,
 ) -> Result<Json<LatenessBody>, Problem> {
@@ -51,7 +55,9 @@ pub(super) async fn lateness(
     };
     let limit = usize::try_from(params.limit()).unwrap_or(usize::MAX);
     params.finish()?;
+    let reach = stores.of_query(&app.database.query(&name).await?)?;
     let _place = app.report_place()?;
-    let lateness = app.database.lateness(&name, RecountRange { from, to }, by).await?;
+    let selection = LatenessSelection { range: RecountRange { from, to }, by, reach };
+    let lateness = app.database.lateness(&name, &selection).await?;
     Ok(Json(LatenessBody::of(&name, by, &lateness, limit)))
 }

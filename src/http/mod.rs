@@ -1,12 +1,13 @@
 //! The HTTP API: parses, calls, answers. The only folder that knows axum and utoipa.
 //!
 //! A request passes, from the outside in: its id and the writing of problems
-//! (`request_id`), the log line (`access_log`), a task of its own with a deadline (`detach`),
-//! then the handler of its address, one file per resource.
+//! (`request_id`), the log line (`access_log`), a task of its own with a deadline (`detach`) that first
+//! looks at its key (`authorize`), then the handler of its address, one file per resource.
 //!
 //! Invariants:
 //! * Every 4xx and 5xx is `application/problem+json`, whoever made it, with the request's id.
 //! * A client that goes away cancels nothing: the work goes on in its own task.
+//! * What an address asks of a key stands in one table (`scopes`); what is not in it is for `admin`.
 //! * No query parameter and no field of a body is ignored.
 //! * Money is written by [`Money`](crate::domain::Money), never through a float.
 //!
@@ -14,6 +15,7 @@
 
 mod access_log;
 mod audit;
+mod authorize;
 mod body;
 mod booking_body;
 mod correction_examples;
@@ -37,6 +39,9 @@ mod folds;
 mod format;
 mod heartbeats;
 mod json;
+mod key_body;
+mod key_examples;
+mod keys;
 mod lateness;
 mod lateness_body;
 mod local;
@@ -54,6 +59,7 @@ mod progress_table;
 mod quarantine;
 mod queries;
 mod query_body;
+mod rate_limit;
 mod readiness;
 mod receipt_words;
 mod receipts;
@@ -65,9 +71,12 @@ mod request_id;
 mod router;
 mod row_examples;
 mod row_stream;
+mod scopes;
+mod secured;
 mod serve;
 mod service;
 mod settings;
+mod stores;
 #[cfg(test)]
 mod tests;
 mod traffic;
@@ -92,6 +101,7 @@ pub use router::{openapi, openapi_json, router};
 pub use serve::serve;
 pub use settings::HttpSettings;
 
+use crate::access::Keyring;
 use crate::database::Database;
 use crate::intake::Intake;
 use crate::pipeline::Pipeline;
@@ -109,6 +119,8 @@ pub struct Parts {
     pub intake: Intake,
     /// For everything that runs.
     pub pipeline: Pipeline,
+    /// Who may come in.
+    pub keyring: Keyring,
     /// Limits.
     pub settings: HttpSettings,
     /// Whether the service takes requests; app and [`serve`] say so.
@@ -139,13 +151,22 @@ impl App {
         database: Database,
         intake: Intake,
         pipeline: Pipeline,
+        keyring: Keyring,
         settings: HttpSettings,
     ) -> Self {
         let (readiness, work) = (Readiness::starting(), TaskTracker::new());
         let (traffic, reports) = (Traffic::default(), Semaphore::new(settings.reports_max));
-        let parts =
-            Parts { database, intake, pipeline, settings, readiness, work, traffic, reports };
-        Self(Arc::new(parts))
+        Self(Arc::new(Parts {
+            database,
+            intake,
+            pipeline,
+            keyring,
+            settings,
+            readiness,
+            work,
+            traffic,
+            reports,
+        }))
     }
 
     /// A place among the reports made at a time, to be held while one is made. Nobody waits for one:

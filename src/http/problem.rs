@@ -6,7 +6,7 @@
 use std::sync::Arc;
 
 use axum::body::Body;
-use axum::http::{HeaderValue, header, response};
+use axum::http::{HeaderName, HeaderValue, header, response};
 use axum::response::{IntoResponse, Response};
 use serde::Serialize;
 use tracing::{error, warn};
@@ -28,12 +28,14 @@ pub(super) struct Problem {
     detail: Option<String>,
     errors: Vec<Fault>,
     answer: Option<Arc<IngestAnswer>>,
+    headers: Vec<(HeaderName, HeaderValue)>,
 }
 
 impl Problem {
     /// A problem of which there is no more to say than its kind's explanation.
     pub(super) fn of(kind: ProblemKind) -> Self {
-        Self { kind, detail: None, errors: Vec::new(), answer: None }
+        let (errors, headers) = (Vec::new(), Vec::new());
+        Self { kind, detail: None, errors, answer: None, headers }
     }
 
     /// A problem with a sentence of its own; not for a 5xx, whose text is constant.
@@ -54,6 +56,12 @@ impl Problem {
     /// The same with what became of posted events as further members.
     pub(super) fn with_answer(self, answer: IngestAnswer) -> Self {
         Self { answer: Some(Arc::new(answer)), ..self }
+    }
+
+    /// The same with a header in its answer.
+    pub(super) fn with_header(mut self, name: HeaderName, value: HeaderValue) -> Self {
+        self.headers.push((name, value));
+        self
     }
 
     /// There is no query of this name.
@@ -100,6 +108,7 @@ impl Problem {
         if let Some(seconds) = kind.retry_after_seconds() {
             head.headers.insert(header::RETRY_AFTER, u16::from(seconds).into());
         }
+        head.headers.extend(self.headers);
         // Plain texts and numbers: writing them cannot fail.
         let json = json_line(&body).unwrap_or_default();
         Response::from_parts(head, Body::from(json))

@@ -12,10 +12,11 @@ use super::problem_kind::ProblemKind;
 use super::problem_kind::ProblemKind::{
     AlreadyResolved, AnotherQuery, BodyTimeout, Busy, DatabaseAway, DeadlineExceeded, DoesNotFold,
     EventConflict, HeartbeatFromTheFuture, Internal, InvalidBooking, InvalidDecision,
-    InvalidEvents, InvalidHeartbeat, InvalidParameters, InvalidQuery, InvalidRun, MalformedBody,
-    NoSuchEvent, NoSuchProblem, NoSuchQuery, NotAcceptable, NotEvents, NotInQuarantine, NotReady,
-    OutcomeUnknown, QueryPaused, QueueFull, RunFailed, RunsWaiting, Stopping, TooLarge,
-    TooManyWindows, UnsupportedMediaType, WindowNotFinal,
+    InvalidEvents, InvalidHeartbeat, InvalidKey, InvalidParameters, InvalidQuery, InvalidRun,
+    KeyNotRotated, MalformedBody, NoSuchEvent, NoSuchKey, NoSuchProblem, NoSuchQuery,
+    NotAcceptable, NotEvents, NotInQuarantine, NotReady, OutcomeUnknown, QueryPaused, QueueFull,
+    RateLimited, RunFailed, RunsWaiting, Stopping, TooLarge, TooManyWindows, UnsupportedMediaType,
+    WindowNotFinal,
 };
 
 macro_rules! problem_sets {
@@ -54,11 +55,13 @@ problem_sets! {
         RunsWaiting, RunFailed, Stopping;
     /// Of posting events.
     IngestProblems: InvalidParameters, MalformedBody, BodyTimeout, EventConflict, TooLarge,
-        UnsupportedMediaType, NotEvents, InvalidEvents, Internal, QueueFull, OutcomeUnknown, DeadlineExceeded,
+        UnsupportedMediaType, NotEvents, InvalidEvents, RateLimited, Internal, QueueFull, OutcomeUnknown,
+        DatabaseAway, DeadlineExceeded,
         Stopping;
     /// Of sending a heartbeat.
     HeartbeatProblems: InvalidParameters, MalformedBody, BodyTimeout, TooLarge, UnsupportedMediaType,
-        InvalidHeartbeat, HeartbeatFromTheFuture, Internal, QueueFull, OutcomeUnknown, DeadlineExceeded,
+        InvalidHeartbeat, HeartbeatFromTheFuture, RateLimited, Internal, QueueFull, OutcomeUnknown,
+        DatabaseAway, DeadlineExceeded,
         Stopping;
     /// Of deciding on an event in quarantine.
     DecisionProblems: InvalidParameters, MalformedBody, NotInQuarantine, BodyTimeout, AlreadyResolved,
@@ -71,6 +74,13 @@ problem_sets! {
     EventProblems: InvalidParameters, NoSuchEvent, Internal, DatabaseAway, DeadlineExceeded;
     /// Of the metrics.
     MetricsProblems: InvalidParameters, Internal, DatabaseAway, DeadlineExceeded;
+    /// Of making a key.
+    NewKeyProblems: InvalidParameters, MalformedBody, BodyTimeout, TooLarge, UnsupportedMediaType,
+        InvalidKey, Internal, DatabaseAway, DeadlineExceeded;
+    /// Of the key in the address.
+    KeyProblems: InvalidParameters, NoSuchKey, Internal, DatabaseAway, DeadlineExceeded;
+    /// Of rotating a key.
+    KeyRotateProblems: InvalidParameters, NoSuchKey, KeyNotRotated, Internal, DatabaseAway, DeadlineExceeded;
     /// Of being ready.
     ReadyProblems: InvalidParameters, Internal, NotReady, DatabaseAway, DeadlineExceeded, Stopping;
     /// Of explaining a problem.
@@ -89,7 +99,8 @@ fn responses_of(kinds: &[ProblemKind]) -> BTreeMap<String, RefOr<Response>> {
     responses.collect()
 }
 
-fn response_of(kinds: &[ProblemKind]) -> Response {
+/// The answer of one status, with an example per kind.
+pub(super) fn response_of(kinds: &[ProblemKind]) -> Response {
     let titles: Vec<&str> = kinds.iter().map(|kind| kind.facts().title).collect();
     let examples = kinds.iter().map(|kind| {
         let example = ExampleBuilder::new().value(Some(example_of(*kind))).build();
@@ -153,6 +164,10 @@ fn errors_of(kind: ProblemKind) -> Value {
         HeartbeatFromTheFuture => json!([{
             "pointer": "/event_time", "code": "out_of_range",
             "detail": "`event_time` `2026-10-01T13:40:00Z` is more than 15 minutes ahead of the service's clock",
+        }]),
+        InvalidKey => json!([{
+            "pointer": "/scopes/0", "code": "invalid",
+            "detail": "`sales` is none of `events:write`, `sales:read`, `finance` and `admin`",
         }]),
         InvalidDecision => json!([{
             "pointer": "/note", "code": "missing",

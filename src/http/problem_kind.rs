@@ -8,10 +8,14 @@ pub(super) enum ProblemKind {
     BadRequest,
     InvalidParameters,
     MalformedBody,
+    Unauthorized,
+    MissingScope,
+    OtherStores,
     NotFound,
     NoSuchQuery,
     NoSuchEvent,
     NotInQuarantine,
+    NoSuchKey,
     NoSuchProblem,
     MethodNotAllowed,
     NotAcceptable,
@@ -21,6 +25,7 @@ pub(super) enum ProblemKind {
     AnotherQuery,
     QueryPaused,
     WindowNotFinal,
+    KeyNotRotated,
     TooLarge,
     UnsupportedMediaType,
     NotEvents,
@@ -33,6 +38,8 @@ pub(super) enum ProblemKind {
     DoesNotFold,
     TooManyWindows,
     InvalidBooking,
+    InvalidKey,
+    RateLimited,
     Internal,
     QueueFull,
     OutcomeUnknown,
@@ -69,14 +76,18 @@ const fn facts(
 
 impl ProblemKind {
     /// All of them, by status.
-    pub(super) const ALL: [Self; 38] = [
+    pub(super) const ALL: [Self; 45] = [
         Self::BadRequest,
         Self::InvalidParameters,
         Self::MalformedBody,
+        Self::Unauthorized,
+        Self::MissingScope,
+        Self::OtherStores,
         Self::NotFound,
         Self::NoSuchQuery,
         Self::NoSuchEvent,
         Self::NotInQuarantine,
+        Self::NoSuchKey,
         Self::NoSuchProblem,
         Self::MethodNotAllowed,
         Self::NotAcceptable,
@@ -86,6 +97,7 @@ impl ProblemKind {
         Self::AnotherQuery,
         Self::QueryPaused,
         Self::WindowNotFinal,
+        Self::KeyNotRotated,
         Self::TooLarge,
         Self::UnsupportedMediaType,
         Self::NotEvents,
@@ -98,6 +110,8 @@ impl ProblemKind {
         Self::DoesNotFold,
         Self::TooManyWindows,
         Self::InvalidBooking,
+        Self::InvalidKey,
+        Self::RateLimited,
         Self::Internal,
         Self::QueueFull,
         Self::OutcomeUnknown,
@@ -121,6 +135,12 @@ impl ProblemKind {
                 "Every entry of `errors` names one parameter. Unknown and repeated parameters are refused, never ignored."),
             Self::MalformedBody => facts("malformed-body", StatusCode::BAD_REQUEST, "The body cannot be read",
                 "The body as a whole is not what its `content-type` and `content-encoding` say; `detail` says where. Nothing was stored."),
+            Self::Unauthorized => facts("unauthorized", StatusCode::UNAUTHORIZED, "A key is needed",
+                "Send an API key that works in the header `Authorization: Bearer <key>`. `tillmark keys create` makes one."),
+            Self::MissingScope => facts("missing-scope", StatusCode::FORBIDDEN, "The key does not allow this",
+                "The key works, but has not the scope that this address needs; `detail` names it. Nothing was done."),
+            Self::OtherStores => facts("other-stores", StatusCode::FORBIDDEN, "The key is bound to some stores",
+                "The key is bound to stores, and what is here is of all stores together. Read a query whose `group_by` has `store_id`, or use a key that is not bound."),
             Self::NotFound => facts("not-found", StatusCode::NOT_FOUND, "Nothing is at this address",
                 "There is no such address. `/docs` shows all there are."),
             Self::NoSuchQuery => facts("no-such-query", StatusCode::NOT_FOUND, "There is no such query",
@@ -129,6 +149,8 @@ impl ProblemKind {
                 "No event of this id was ever stored, in the log or in quarantine."),
             Self::NotInQuarantine => facts("not-in-quarantine", StatusCode::NOT_FOUND, "The event is not in quarantine",
                 "No event of this id is or was in quarantine. `GET /v1/quarantine` lists those that wait there."),
+            Self::NoSuchKey => facts("no-such-key", StatusCode::NOT_FOUND, "There is no such key",
+                "No key has this id, the part between `tm_` and the secret. `GET /v1/keys` lists those there are."),
             Self::NoSuchProblem => facts("no-such-problem", StatusCode::NOT_FOUND, "There is no such kind of problem",
                 "The service never answers with a problem of this name."),
             Self::MethodNotAllowed => facts("method-not-allowed", StatusCode::METHOD_NOT_ALLOWED, "The address does not take this method",
@@ -147,6 +169,8 @@ impl ProblemKind {
                 "A paused query does not run. Resume it with `POST /v1/queries/{name}/resume` first."),
             Self::WindowNotFinal => facts("window-not-final", StatusCode::CONFLICT, "A window is not final",
                 "Only final windows are corrected: an event that comes for an open one counts by itself. Nothing was booked. `complete_through` tells up to where windows are final."),
+            Self::KeyNotRotated => facts("key-not-rotated", StatusCode::CONFLICT, "The key cannot be rotated",
+                "A key is rotated while it works, and not again while the key that took its place works too; `detail` says which it is."),
             Self::TooLarge => facts("too-large", StatusCode::PAYLOAD_TOO_LARGE, "The body is too large",
                 "The body has more bytes, before or after decompression, or more events than allowed; `detail` and `GET /v1/limits` say how many are. Nothing was stored; send it in parts."),
             Self::UnsupportedMediaType => facts("unsupported-media-type", StatusCode::UNSUPPORTED_MEDIA_TYPE, "The body is of a kind not taken here",
@@ -171,6 +195,10 @@ impl ProblemKind {
                 "A report of so many windows does not fit beside others. Ask for parts of it, by `from` and `to`."),
             Self::InvalidBooking => facts("invalid-booking", StatusCode::UNPROCESSABLE_ENTITY, "The booking is wrong",
                 "Every entry of `errors` points at one part of it and says what would be right. Nothing was booked."),
+            Self::InvalidKey => facts("invalid-key", StatusCode::UNPROCESSABLE_ENTITY, "The key cannot be made so",
+                "Every entry of `errors` points at one part of the body and says what would be right. No key was made."),
+            Self::RateLimited => facts("rate-limited", StatusCode::TOO_MANY_REQUESTS, "The key posts too many events",
+                "The key has posted as many events as it may in this time. Nothing was stored; send the same events with the same ids again after `Retry-After`."),
             Self::Internal => facts("internal-error", StatusCode::INTERNAL_SERVER_ERROR, "The service failed",
                 "Something is wrong inside the service; its log has the cause under this `request_id`. Posting the same events again is safe."),
             Self::QueueFull => facts("queue-full", StatusCode::SERVICE_UNAVAILABLE, "Too many events are waiting to be stored",
@@ -202,18 +230,21 @@ impl ProblemKind {
     /// The kind for an answer that the framework made without one.
     pub(super) fn of_status(status: StatusCode) -> Self {
         match status {
+            StatusCode::UNAUTHORIZED => Self::Unauthorized,
+            StatusCode::FORBIDDEN => Self::MissingScope,
             StatusCode::NOT_FOUND => Self::NotFound,
             StatusCode::METHOD_NOT_ALLOWED => Self::MethodNotAllowed,
             StatusCode::NOT_ACCEPTABLE => Self::NotAcceptable,
             StatusCode::REQUEST_TIMEOUT => Self::BodyTimeout,
             StatusCode::PAYLOAD_TOO_LARGE => Self::TooLarge,
             StatusCode::UNSUPPORTED_MEDIA_TYPE => Self::UnsupportedMediaType,
+            StatusCode::TOO_MANY_REQUESTS => Self::RateLimited,
             status if status.is_server_error() => Self::Internal,
             _ => Self::BadRequest,
         }
     }
 
-    /// After how many seconds to try again, where that helps.
+    /// After how many seconds to try again, where that helps; of a key over its rate, it depends.
     pub(super) const fn retry_after_seconds(self) -> Option<u8> {
         match self {
             Self::QueueFull | Self::OutcomeUnknown | Self::NotReady => Some(1),
@@ -226,10 +257,14 @@ impl ProblemKind {
             Self::BadRequest
             | Self::InvalidParameters
             | Self::MalformedBody
+            | Self::Unauthorized
+            | Self::MissingScope
+            | Self::OtherStores
             | Self::NotFound
             | Self::NoSuchQuery
             | Self::NoSuchEvent
             | Self::NotInQuarantine
+            | Self::NoSuchKey
             | Self::NoSuchProblem
             | Self::MethodNotAllowed
             | Self::NotAcceptable
@@ -239,6 +274,7 @@ impl ProblemKind {
             | Self::AnotherQuery
             | Self::QueryPaused
             | Self::WindowNotFinal
+            | Self::KeyNotRotated
             | Self::TooLarge
             | Self::UnsupportedMediaType
             | Self::NotEvents
@@ -251,6 +287,8 @@ impl ProblemKind {
             | Self::DoesNotFold
             | Self::TooManyWindows
             | Self::InvalidBooking
+            | Self::InvalidKey
+            | Self::RateLimited
             | Self::Internal => None,
         }
     }

@@ -16,6 +16,7 @@ use super::problem_kind::ProblemKind;
 use super::progress::CursorName;
 use super::progress_body::ProgressBody;
 use super::query_body::{QueryBody, RuleSchema};
+use super::stores::Stores;
 use super::{App, examples};
 use crate::database::{QueryPut, StoredQuery};
 use crate::domain::{Fault, QueryName, QuerySpec, QuerySpecText};
@@ -27,6 +28,17 @@ impl App {
         Ok(QueryBody::of(query, figures))
     }
 
+    /// The same for a caller who may be bound to stores.
+    async fn query_body_for(
+        &self,
+        stores: &Stores,
+        query: StoredQuery,
+    ) -> Result<QueryBody, Problem> {
+        stores.of_query(&query)?;
+        let body = self.query_body(query).await?;
+        Ok(if stores.are_bound() { body.without_sums() } else { body })
+    }
+
     /// Matches the runners after a change, then reads the query.
     async fn changed_query(&self, name: &QueryName) -> Result<Json<QueryBody>, Problem> {
         self.sync_runners().await;
@@ -36,7 +48,8 @@ impl App {
 
 /// List queries.
 ///
-/// All queries with their rules and where each stands, by name.
+/// All queries with their rules and where each stands, by name. A key that is bound to stores sees those
+/// whose `group_by` has `store_id`, without `last_progress`, which is of all stores together.
 #[utoipa::path(get, path = "/v1/queries", tag = "Queries", params(PageParams),
     responses(
         (status = 200, description = "A page of queries", body = QueriesAnswer,
@@ -44,6 +57,7 @@ impl App {
         ListProblems))]
 pub(super) async fn list_queries(
     State(app): State<App>,
+    stores: Stores,
     mut params: Params,
 ) -> Result<Response, Problem> {
     let page: Page<CursorName> = params.page();
@@ -53,8 +67,9 @@ pub(super) async fn list_queries(
     let next_cursor = page.cut(&mut read, |query| CursorName(query.name.clone()));
     // One after the other: a long list must not take every connection for reading.
     let mut queries = Vec::with_capacity(read.len());
+    read.retain(|query| stores.of_query(query).is_ok());
     for query in read {
-        queries.push(app.query_body(query).await?);
+        queries.push(app.query_body_for(&stores, query).await?);
     }
     let body = QueriesAnswer { queries, next_cursor };
     Ok(link.answer(body.next_cursor.as_deref(), &body))
@@ -104,10 +119,11 @@ pub(super) async fn put_query(
         QueryProblems))]
 pub(super) async fn get_query(
     State(app): State<App>,
+    stores: Stores,
     NamedQuery(name): NamedQuery,
     _: NoParams,
 ) -> Result<Json<QueryBody>, Problem> {
-    Ok(Json(app.query_body(app.database.query(&name).await?).await?))
+    Ok(Json(app.query_body_for(&stores, app.database.query(&name).await?).await?))
 }
 
 /// Delete a query.

@@ -46,6 +46,11 @@ pub(super) struct QueryBody {
 }
 
 impl QueryBody {
+    /// The same for somebody who may not see what all stores sold together.
+    pub(super) fn without_sums(self) -> Self {
+        Self { last_progress: None, ..self }
+    }
+
     /// The query with its figures.
     pub(super) fn of(query: StoredQuery, figures: QueryFigures) -> Self {
         Self {

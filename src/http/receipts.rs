@@ -12,6 +12,7 @@ use super::problem::Problem;
 use super::problem_docs::EventProblems;
 use super::problem_kind::ProblemKind;
 use super::receipt_words::{outcome_word, reason};
+use super::stores::Stores;
 use super::{App, event_examples};
 use crate::database::{Quarantined, QueryReceipt, Receipt};
 use crate::domain::{BatchId, Event, Seq, Window};
@@ -19,7 +20,8 @@ use crate::domain::{BatchId, Event, Seq, Window};
 /// Read an event's receipt.
 ///
 /// The event, where it stands, and for each query that it matches: what became of it, in which windows,
-/// by which batch, and why, in one plain sentence. Everything is read in one snapshot.
+/// by which batch, and why, in one plain sentence. Everything is read in one snapshot. To a key that is
+/// bound to stores, an event of another store is not there.
 #[utoipa::path(get, path = "/v1/events/{event_id}", tag = "Reading", params(NamedEvent),
     responses(
         (status = 200, description = "The receipt", body = ReceiptBody,
@@ -27,11 +29,13 @@ use crate::domain::{BatchId, Event, Seq, Window};
         EventProblems))]
 pub(super) async fn get_receipt(
     State(app): State<App>,
+    stores: Stores,
     named: NamedEvent,
     _: NoParams,
 ) -> Result<Json<ReceiptBody>, Problem> {
     let event_id = named.or(ProblemKind::NoSuchEvent)?;
     let receipt = app.database.receipt(&event_id).await?;
+    let receipt = receipt.and_then(|receipt| stores.see(receipt));
     let no_such_event = || {
         let detail = format!("No event `{event_id}` was ever stored.");
         Problem::new(ProblemKind::NoSuchEvent, detail)

@@ -12,6 +12,7 @@ use super::problem_docs::ReconciliationProblems;
 use super::reconciliation_body::ReconciliationBody;
 use super::reconciliation_table::{LinePages, reconciliation_columns};
 use super::row_stream::{RowWriter, stream};
+use super::stores::Stores;
 use super::windows::{LineParams, WhichQuery};
 use super::{App, examples, row_examples};
 use crate::database::RecountRange;
@@ -34,11 +35,12 @@ use crate::finance::reconcile::LineFilter;
         ReconciliationProblems))]
 pub(super) async fn query_reconciliation(
     State(app): State<App>,
+    stores: Stores,
     NamedQuery(name): NamedQuery,
     headers: HeaderMap,
     params: Params,
 ) -> Result<Response, Problem> {
-    report(&app, &name, params, &headers).await
+    report(&app, (&name, &stores), params, &headers).await
 }
 
 /// Reconcile hourly sales.
@@ -54,35 +56,37 @@ pub(super) async fn query_reconciliation(
         ReconciliationProblems))]
 pub(super) async fn hourly_reconciliation(
     State(app): State<App>,
+    stores: Stores,
     headers: HeaderMap,
     mut params: Params,
 ) -> Result<Response, Problem> {
     let name = params.query_name()?;
-    report(&app, &name, params, &headers).await
+    report(&app, (&name, &stores), params, &headers).await
 }
 
 async fn report(
     app: &App,
-    name: &QueryName,
+    (name, stores): (&QueryName, &Stores),
     mut params: Params,
     headers: &HeaderMap,
 ) -> Result<Response, Problem> {
     let Range { from, to } = params.range();
     let as_of = params.as_of();
     let format = Format::of(&mut params, headers)?;
-    let fields = app.database.query(name).await?.spec.group_by;
-    let filter = LineFilter { currency: params.parse("currency"), group: params.group(&fields) };
+    let query = app.database.query(name).await?;
+    let filter = LineFilter {
+        currency: params.parse("currency"),
+        group: params.group(&query.spec.group_by),
+        reach: stores.of_query(&query)?,
+    };
     params.finish()?;
     let _place = app.report_place()?;
     let range = RecountRange { from, to };
-    let snapshot = match as_of {
-        Some(moment) => app.database.reconciliation_snapshot_as_of(name, range, moment).await?,
-        None => app.database.reconciliation_snapshot(name, range).await?,
-    };
+    let snapshot = app.database.reconciliation_snapshot(name, range, as_of).await?;
     let body = ReconciliationBody::of(snapshot, &filter);
     if format == Format::Json {
         return Ok(vary_by_accept(Json(body).into_response()));
     }
-    let writer = RowWriter::new(format, reconciliation_columns(&fields));
+    let writer = RowWriter::new(format, reconciliation_columns(&query.spec.group_by));
     stream(app, LinePages::of(body), writer).await
 }

@@ -1,8 +1,7 @@
-//! The outermost middleware: gives every request its id, and writes problems out with it.
+//! The outermost part of the way: gives every request its id, and writes problems out with it.
 
 use axum::extract::Request;
 use axum::http::{HeaderName, HeaderValue};
-use axum::middleware::Next;
 use axum::response::Response;
 use uuid::Uuid;
 
@@ -36,10 +35,13 @@ fn is_sane(value: &HeaderValue) -> bool {
 }
 
 /// Gives the request its id, answers with it, and turns every error into a problem that names it.
-pub(super) async fn request_id(mut request: Request, next: Next) -> Response {
+pub(super) async fn request_id(
+    mut request: Request,
+    next: impl AsyncFnOnce(Request) -> Response,
+) -> Response {
     let id = RequestId::of(&request);
     request.extensions_mut().insert(id.clone());
-    let mut response = write_problem(next.run(request).await, &id);
+    let mut response = write_problem(next(request).await, &id);
     response.headers_mut().insert(HEADER, id.0);
     response
 }

@@ -1,22 +1,25 @@
 //! All addresses, and the API description that is made from them.
 
 use axum::Router;
-use axum::middleware::{from_fn, from_fn_with_state};
-use axum::response::IntoResponse as _;
+use axum::extract::{Request, State};
+use axum::middleware::{Next, from_fn_with_state};
+use axum::response::{IntoResponse as _, Response};
 use utoipa::OpenApi as _;
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 use utoipa_swagger_ui::{Config, SwaggerUi};
 
 use super::access_log::access_log;
+use super::authorize::Door;
 use super::detach::{Detached, detach};
 use super::problem::Problem;
 use super::problem_kind::ProblemKind;
 use super::request_id::request_id;
+use super::secured::secured;
 use super::traffic::Traffic;
 use super::{
-    App, audit, corrections, delay_advice, dropped_events, events, heartbeats, lateness, metrics,
-    progress, quarantine, queries, receipts, reconciliation, service, windows,
+    App, audit, corrections, delay_advice, dropped_events, events, heartbeats, keys, lateness,
+    metrics, progress, quarantine, queries, receipts, reconciliation, service, windows,
 };
 
 /// What the API says of itself.
@@ -37,6 +40,7 @@ use super::{
         (name = "Queries", description = "The rules by which events are counted"),
         (name = "Reading", description = "What was counted, and what was not"),
         (name = "Finance", description = "The stream against a recount of the raw log"),
+        (name = "Keys", description = "Who may do what"),
         (name = "Service", description = "The service itself"),
     ),
     components(schemas(super::problem::ProblemBody))
@@ -67,6 +71,9 @@ fn addresses() -> OpenApiRouter<App> {
         .routes(routes!(delay_advice::delay_advice))
         .routes(routes!(corrections::book_corrections, corrections::list_corrections))
         .routes(routes!(audit::list_audit))
+        .routes(routes!(keys::list_keys, keys::create_key))
+        .routes(routes!(keys::revoke_key))
+        .routes(routes!(keys::rotate_key))
         .routes(routes!(service::livez))
         .routes(routes!(service::readyz))
         .routes(routes!(metrics::metrics))
@@ -78,7 +85,7 @@ fn addresses() -> OpenApiRouter<App> {
 
 /// The API description (OpenAPI 3.1).
 pub fn openapi() -> utoipa::openapi::OpenApi {
-    addresses().into_openapi()
+    secured(addresses().into_openapi())
 }
 
 /// The API description as it stands in `openapi/openapi.json`, without its last newline.
@@ -89,8 +96,11 @@ pub fn openapi_json() -> String {
 
 /// The whole service.
 pub fn router(app: App) -> Router {
-    let detached =
-        Detached { work: app.work.clone(), request_timeout: app.settings.request_timeout };
+    let detached = Detached {
+        work: app.work.clone(),
+        request_timeout: app.settings.request_timeout,
+        door: Door::Keys(app.keyring.clone()),
+    };
     let (addresses, _) = addresses().split_for_parts();
     let traffic = app.traffic.clone();
     let documentation = SwaggerUi::new("/docs").config(Config::from("/openapi.json"));
@@ -99,10 +109,24 @@ pub fn router(app: App) -> Router {
 
 /// `routes` and everything that each request passes before it gets there.
 pub(super) fn guarded(routes: Router, detached: Detached, traffic: Traffic) -> Router {
-    // The layer added last is the first that a request meets.
     routes
         .fallback(async || Problem::of(ProblemKind::NotFound).into_response())
-        .layer(from_fn_with_state(detached, detach))
-        .layer(from_fn_with_state(traffic, access_log))
-        .layer(from_fn(request_id))
+        .layer(from_fn_with_state(Way { detached, traffic }, way))
+}
+
+/// What [`way`] needs to know.
+#[derive(Debug, Clone)]
+struct Way {
+    detached: Detached,
+    traffic: Traffic,
+}
+
+/// What each request passes, from the outside in. One middleware: each costs a copy of the request and
+/// a place on the heap.
+async fn way(State(way): State<Way>, request: Request, next: Next) -> Response {
+    let Way { detached, traffic } = &way;
+    request_id(request, async |request| {
+        access_log(traffic, request, async |request| detach(detached, request, next).await).await
+    })
+    .await
 }

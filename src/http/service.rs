@@ -135,6 +135,8 @@ pub(super) struct Limits {
     /// any distance.
     #[schema(example = "15 minutes")]
     max_future_skew: String,
+    /// How many events a key may post a second, twice as many at once; null: as many as it likes.
+    key_events_per_second: Option<u32>,
     /// The most entries of one page of a list.
     list_limit_max: u32,
     /// The most reports made at a time.
@@ -160,6 +162,7 @@ impl From<HttpSettings> for Limits {
             max_future_skew: settings
                 .max_future_skew
                 .map_or("off".to_owned(), |skew| skew.to_string()),
+            key_events_per_second: settings.key_events_per_second,
             list_limit_max: settings.list_limit_max,
             reports_max: settings.reports_max,
             connections_max: settings.connections_max,

@@ -20,6 +20,9 @@ pub struct HttpSettings {
     /// How far ahead of the database's clock an event may be; nothing: any distance. Kept by the intake,
     /// told by `/v1/limits`. Default 15 minutes.
     pub max_future_skew: Option<Span>,
+    /// How many events a key may post a second; nothing: as many as it likes. Kept by the keyring,
+    /// told by `/v1/limits`. Off by default.
+    pub key_events_per_second: Option<u32>,
     /// The most entries of one page of a list. Default 1,000.
     pub list_limit_max: u32,
     /// The most reports made at a time; more are refused. Default 4, which leaves most of the
@@ -49,6 +52,7 @@ impl HttpSettings {
             queue_events_max: 100_000,
             queue_bytes_max: 64 * 1024 * 1024,
             max_future_skew: Some(seconds(15 * 60)),
+            key_events_per_second: None,
             list_limit_max: 1_000,
             reports_max: 4,
             connections_max: 4_096,

@@ -12,6 +12,7 @@ use tokio_util::task::TaskTracker;
 use tower::ServiceExt as _;
 
 use super::HttpSettings;
+use super::authorize::Door;
 use super::body::JsonBody;
 use super::detach::Detached;
 use super::json::Json;
@@ -40,7 +41,11 @@ fn service() -> Router {
         .route("/json", post(async |body: JsonBody| body.0))
         .with_state(settings());
     let request_timeout = Span::from_micros(200_000);
-    guarded(routes, Detached { work: TaskTracker::new(), request_timeout }, Traffic::default())
+    guarded(
+        routes,
+        Detached { work: TaskTracker::new(), request_timeout, door: Door::Open },
+        Traffic::default(),
+    )
 }
 
 async fn ask_text(request: Request) -> (StatusCode, HeaderMap, String) {
@@ -226,7 +231,7 @@ async fn work_goes_on_when_its_client_is_gone() {
     };
     let routes = Router::new().route("/work", post(handler));
     let work = TaskTracker::new();
-    let detached = Detached { work: work.clone(), request_timeout: Span::HOUR };
+    let detached = Detached { work: work.clone(), request_timeout: Span::HOUR, door: Door::Open };
     let answer =
         guarded(routes, detached, Traffic::default()).oneshot(request("POST", "/work", &[], ""));
     tokio::select! {

@@ -13,6 +13,7 @@ use super::paging::PageLink;
 use super::params::{Params, Range};
 use super::problem::Problem;
 use super::row_stream::{RowWriter, stream};
+use super::stores::Stores;
 use super::window_table::{WindowPages, fold_columns, window_columns};
 use super::windows::{RowBody, RowCursor, Selected};
 use crate::database::StoredQuery;
@@ -34,7 +35,7 @@ struct Asked<'request> {
 /// in rows read later, while the other way round it might not be.
 pub(super) async fn answer(
     app: &App,
-    name: &QueryName,
+    (name, stores): (&QueryName, &Stores),
     mut params: Params,
     headers: &HeaderMap,
     names_hours: bool,
@@ -42,7 +43,7 @@ pub(super) async fn answer(
     let has_limit = params.has("limit");
     let moment = params.as_of();
     let mut query = app.database.query(name).await?;
-    let mut selected = Selected::read(&mut params, &query);
+    let mut selected = Selected::read(&mut params, &query, stores.of_query(&query)?);
     let calendar = calendar(&mut params);
     let format = Format::of(&mut params, headers)?;
     let is_page = format == Format::Json || has_limit;

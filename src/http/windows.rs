@@ -14,10 +14,13 @@ use super::paging::{Page, PageParams};
 use super::params::{AsOfParams, NamedQuery, Params, Range};
 use super::problem::Problem;
 use super::problem_docs::WindowProblems;
+use super::stores::Stores;
 use super::window_answer::{WindowsAnswer, answer};
 use super::{App, examples, row_examples};
 use crate::database::{StoredQuery, WindowRow, WindowSelection};
-use crate::domain::{BatchId, Currency, EventTime, GroupKey, Window, WindowKey, WindowSpec};
+use crate::domain::{
+    BatchId, Currency, EventTime, GroupKey, StoreReach, Window, WindowKey, WindowSpec,
+};
 
 /// Documents which lines of a query are picked, by their currency and group keys.
 #[derive(Debug, IntoParams)]
@@ -74,11 +77,12 @@ pub(super) struct WhichQuery {
         WindowProblems))]
 pub(super) async fn list_windows(
     State(app): State<App>,
+    stores: Stores,
     NamedQuery(name): NamedQuery,
     headers: HeaderMap,
     params: Params,
 ) -> Result<Response, Problem> {
-    answer(&app, &name, params, &headers, false).await
+    answer(&app, (&name, &stores), params, &headers, false).await
 }
 
 /// List hourly sales.
@@ -96,11 +100,12 @@ pub(super) async fn list_windows(
         WindowProblems))]
 pub(super) async fn hourly_sales(
     State(app): State<App>,
+    stores: Stores,
     headers: HeaderMap,
     mut params: Params,
 ) -> Result<Response, Problem> {
     let name = params.query_name()?;
-    answer(&app, &name, params, &headers, true).await
+    answer(&app, (&name, &stores), params, &headers, true).await
 }
 
 /// Which rows are asked for.
@@ -110,8 +115,8 @@ pub(super) struct Selected {
 }
 
 impl Selected {
-    /// Reads the parameters that [`RowParams`] documents.
-    pub(super) fn read(params: &mut Params, query: &StoredQuery) -> Self {
+    /// Reads the parameters that [`RowParams`] documents, for rows within `reach`.
+    pub(super) fn read(params: &mut Params, query: &StoredQuery, reach: StoreReach) -> Self {
         let Range { from, to } = params.range();
         let currency: Option<Currency> = params.parse("currency");
         let is_final = params.flag("final");
@@ -123,6 +128,7 @@ impl Selected {
             to,
             currency: currency.map(|currency| currency.code().to_owned()),
             group,
+            reach,
             is_final,
             of_sessions: matches!(query.spec.window, WindowSpec::Session { .. }),
             is_corrected,

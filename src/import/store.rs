@@ -9,7 +9,9 @@ use super::chunk::CheckedChunk;
 use super::rejected::RejectedFile;
 use super::summary::Counts;
 use crate::clock::Stopwatch;
-use crate::database::{AppendRequest, Appended, Database, DatabaseError, FutureGuard, LogRoom};
+use crate::database::{
+    AppendMemory, AppendRequest, Appended, Database, DatabaseError, FutureGuard,
+};
 use crate::domain::{Fault, IdentifiedEvent, Span};
 
 const RETRY_PAUSE: Duration = Duration::from_millis(250);
@@ -19,7 +21,7 @@ const RETRY_PAUSE: Duration = Duration::from_millis(250);
 pub(super) struct Store {
     pub(super) database: Database,
     pub(super) guard: FutureGuard,
-    pub(super) room: LogRoom,
+    pub(super) memory: AppendMemory,
     /// How long a database that is away is waited for.
     pub(super) wait_max: Span,
 }
@@ -100,7 +102,7 @@ impl Store {
         let away_since = Stopwatch::start();
         let requests = std::slice::from_ref(request);
         loop {
-            match self.database.append(requests, self.guard, &mut self.room).await {
+            match self.database.append(requests, self.guard, &mut self.memory).await {
                 Ok(mut answers) => return Ok(answers.pop().unwrap_or_default()),
                 Err(error)
                     if error.is_outage() && away_since.elapsed_us() < self.wait_max.as_micros() =>

@@ -1,22 +1,25 @@
 //! Group commit: whatever many requests are waiting to store becomes one transaction.
 //!
-//! Handlers hand validated events to a bounded queue and wait. One long-lived task per process
-//! takes everything that is waiting, commits it as soon as the commit before is done (no timer:
-//! an idle service commits at once), and only then answers. So:
+//! Handlers hand validated events to a bounded queue and wait. Two long-lived tasks per process, in
+//! turn, take everything that is waiting, commit it as soon as the commit before is done (no timer:
+//! an idle service commits at once), and only then answer. So:
 //! * an answer that says "accepted" follows the commit;
 //! * a client that goes away cancels nothing;
 //! * memory is bounded: what does not fit into the queue is refused at once.
 
 use std::sync::Arc;
 
-use tokio::sync::{OwnedSemaphorePermit, Semaphore, mpsc, oneshot, watch};
+use tokio::sync::{Mutex, OwnedSemaphorePermit, Semaphore, mpsc, oneshot, watch};
 use tokio::task::JoinHandle;
 use tracing::{debug, error};
 
 use crate::database::{
-    AppendRequest, Appended, Database, DatabaseError, FutureGuard, LogRoom, Release,
+    AppendMemory, AppendRequest, Appended, Database, DatabaseError, FutureGuard, Release,
 };
 use crate::domain::{Heartbeat, IdentifiedEvent, Seq};
+
+/// From so many events on an append is worth making ready while the one before is stored.
+const PIPELINED_EVENTS_MIN: usize = 200;
 
 /// Bounds of the queue between requests and the writer.
 #[derive(Debug, Clone, Copy)]
@@ -90,10 +93,10 @@ impl Intake {
         let (queue, waiting) = mpsc::channel(events_max);
         let writer = Writer {
             database,
-            waiting,
+            queue: Arc::new(Mutex::new(waiting)),
             commit_events_max: settings.commit_events_max,
             future_guard: settings.future_guard,
-            room: LogRoom::default(),
+            memory: AppendMemory::default(),
             appended,
         };
         let intake = Self {
@@ -103,7 +106,13 @@ impl Intake {
             events_max: settings.queue_events_max,
             bytes_max: settings.queue_bytes_max,
         };
-        (intake, tokio::spawn(writer.run()))
+        let other = tokio::spawn(writer.clone().run());
+        let running = tokio::spawn(async move {
+            writer.run().await;
+            // One that panicked has dropped its askers, who were told.
+            drop(other.await);
+        });
+        (intake, running)
     }
 
     /// How much is waiting to be stored, or being stored.
@@ -180,31 +189,44 @@ impl Intake {
     }
 }
 
-/// The one task of a process that appends to the raw log.
+/// Whom to answer, and the room that the request takes up until then.
+type Asker = (oneshot::Sender<Answer>, (OwnedSemaphorePermit, OwnedSemaphorePermit));
+
+/// One of the two tasks of a process that append to the raw log, in turn.
+#[derive(Clone)]
 struct Writer {
     database: Database,
-    waiting: mpsc::Receiver<Waiting>,
+    queue: Arc<Mutex<mpsc::Receiver<Waiting>>>,
     commit_events_max: usize,
     future_guard: FutureGuard,
-    room: LogRoom,
+    memory: AppendMemory,
     appended: watch::Sender<Seq>,
 }
 
 impl Writer {
     async fn run(mut self) {
-        while let Some(first) = self.waiting.recv().await {
-            let batch = self.take_waiting(first);
+        loop {
+            let shared = Arc::clone(&self.queue);
+            let mut queue = shared.lock().await;
+            let Some(first) = queue.recv().await else { break };
+            let batch = self.take_waiting(first, &mut queue);
+            let events: usize = batch.iter().map(|one| one.request.events().len()).sum();
+            // The other writer makes the next append ready meanwhile, and Postgres goes on with it
+            // while this one waits for the disk. Small ones would only become smaller by that: what
+            // comes while one is stored gathers.
+            let kept = (events < PIPELINED_EVENTS_MIN).then_some(queue);
             self.commit(batch).await;
+            drop(kept);
         }
         debug!("Every request is answered; the writer ends");
     }
 
     /// Whatever is waiting now, up to the bound of one commit.
-    fn take_waiting(&mut self, first: Waiting) -> Vec<Waiting> {
+    fn take_waiting(&self, first: Waiting, queue: &mut mpsc::Receiver<Waiting>) -> Vec<Waiting> {
         let mut events = first.request.events().len();
         let mut batch = vec![first];
         while events < self.commit_events_max {
-            let Ok(next) = self.waiting.try_recv() else { break };
+            let Ok(next) = queue.try_recv() else { break };
             events += next.request.events().len();
             batch.push(next);
         }
@@ -212,24 +234,24 @@ impl Writer {
     }
 
     async fn commit(&mut self, batch: Vec<Waiting>) {
-        let (mut requests, mut answers) = (Vec::new(), Vec::new());
+        let (mut requests, mut askers) = (Vec::new(), Vec::new());
         for Waiting { request, answer, _room } in batch {
             requests.push(request);
-            answers.push((answer, _room));
+            askers.push((answer, _room));
         }
         match self.append(&requests).await {
             Ok(appended) => {
-                for ((answer, _room), appended) in answers.into_iter().zip(appended) {
+                for ((answer, _room), appended) in askers.into_iter().zip(appended) {
                     // Nobody waits any more where the client went away; the events are stored.
                     let _ = answer.send(Ok(appended));
                 }
             }
             Err(error) if error.is_refusal() && requests.len() > 1 => {
-                self.commit_one_by_one(requests, answers).await;
+                self.commit_one_by_one(requests, askers).await;
             }
             Err(error) => {
                 let error = failure(error);
-                for (answer, _room) in answers {
+                for (answer, _room) in askers {
                     let _ = answer.send(Err(error.clone()));
                 }
             }
@@ -237,12 +259,8 @@ impl Writer {
     }
 
     /// Finds the request whose data Postgres refused, so that the others are stored all the same.
-    async fn commit_one_by_one(
-        &mut self,
-        requests: Vec<AppendRequest>,
-        answers: Vec<(oneshot::Sender<Answer>, (OwnedSemaphorePermit, OwnedSemaphorePermit))>,
-    ) {
-        for (request, (answer, _room)) in requests.into_iter().zip(answers) {
+    async fn commit_one_by_one(&mut self, requests: Vec<AppendRequest>, askers: Vec<Asker>) {
+        for (request, (answer, _room)) in requests.into_iter().zip(askers) {
             let appended = self.append(std::slice::from_ref(&request)).await;
             let _ =
                 answer.send(appended.map(|mut one| one.pop().unwrap_or_default()).map_err(failure));
@@ -253,7 +271,7 @@ impl Writer {
         &mut self,
         requests: &[AppendRequest],
     ) -> Result<Vec<Vec<Appended>>, DatabaseError> {
-        let appended = self.database.append(requests, self.future_guard, &mut self.room).await?;
+        let appended = self.database.append(requests, self.future_guard, &mut self.memory).await?;
         let newest = appended.iter().flatten().filter_map(Appended::accepted);
         if let Some(newest) = newest.max() {
             self.appended.send_if_modified(|head| {

@@ -8,11 +8,15 @@ use tokio::time::{Interval, MissedTickBehavior, Sleep};
 
 use super::batch::{BatchError, Loaded, Ran};
 use super::suspicion::Suspicion;
-use crate::database::{Database, DatabaseError};
+use crate::database::{Database, DatabaseError, LeaseEpoch};
 use crate::domain::{QueryName, Seq, Span, Trigger};
 
 const BACKOFF_FIRST: Duration = Duration::from_millis(100);
 const BACKOFF_MAX: Duration = Duration::from_secs(5);
+/// No query rests for longer than this.
+const REST_MAX: Duration = Duration::from_millis(20);
+/// Nor for less, so that single events of many tills are not a batch each.
+const REST_MIN: Duration = Duration::from_millis(5);
 
 /// Why a runner wakes up.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -35,6 +39,8 @@ pub(super) struct Memory {
     /// Between a tick and the moment when nothing is left to read.
     is_catching_up: bool,
     idle_timer: Option<Pin<Box<Sleep>>>,
+    /// What a query that has caught up waits before it looks for more.
+    rest: Duration,
 }
 
 impl Memory {
@@ -42,12 +48,13 @@ impl Memory {
     pub(super) async fn load(
         &mut self,
         database: &Database,
+        lease: LeaseEpoch,
         name: &QueryName,
     ) -> Result<&mut Loaded, DatabaseError> {
         let loaded = match self.loaded.take() {
             Some(loaded) => loaded,
             None => {
-                let loaded = Loaded::load(database, name).await?;
+                let loaded = Loaded::load(database, lease, name).await?;
                 self.ticks = match loaded.query.spec.trigger {
                     Trigger::Interval { every } => Some(ticks(every.to_duration())),
                     Trigger::Continuous | Trigger::Manual => None,
@@ -68,6 +75,7 @@ impl Memory {
         let events_max = suspicion.records_max(loaded.query.spec.max_events_per_batch);
         let ran = loaded.run_batch(database, events_max).await?;
         suspicion.passed(loaded.query.position);
+        self.rest = rest_after(&ran, events_max);
         Ok(ran)
     }
 
@@ -108,7 +116,8 @@ impl Memory {
             }
             Some(_) => {}
         }
-        let Self { loaded: Some(loaded), ticks, is_catching_up, idle_timer, .. } = self else {
+        let Self { loaded: Some(loaded), ticks, is_catching_up, idle_timer, rest, .. } = self
+        else {
             return Due::Turn;
         };
         let silence = async {
@@ -119,9 +128,21 @@ impl Memory {
         };
         tokio::select! {
             biased;
-            () = turn_due(loaded, ticks.as_mut(), is_catching_up, head) => Due::Turn,
+            () = turn_due(loaded, ticks.as_mut(), is_catching_up, *rest, head) => Due::Turn,
             () = silence => Due::IdleClosing,
         }
+    }
+}
+
+/// As long as its batch took, for a query that read all there was: so under load its batches gather
+/// events, and leave the other half of the time to the rest. One that is behind does not rest.
+fn rest_after(ran: &Ran, events_max: u32) -> Duration {
+    match ran {
+        Ran::Batch(progress) if progress.entry.events_in < i64::from(events_max) => {
+            let took_us = progress.entry.durations.total_us.unsigned_abs();
+            Duration::from_micros(took_us).clamp(REST_MIN, REST_MAX)
+        }
+        Ran::Batch(_) | Ran::Skipped | Ran::Nothing => Duration::ZERO,
     }
 }
 
@@ -130,6 +151,7 @@ async fn turn_due(
     loaded: &Loaded,
     ticks: Option<&mut Interval>,
     is_catching_up: &mut bool,
+    rest: Duration,
     head: &mut watch::Receiver<Seq>,
 ) {
     let query = &loaded.query;
@@ -143,6 +165,7 @@ async fn turn_due(
         // An error that is still there may be of a batch that was committed all the same.
         None if query.owes_batch_without_data() || query.error.is_some() => {}
         None => {
+            tokio::time::sleep(rest).await;
             // A closed channel means that the service stops, which is seen elsewhere.
             let _ = head.wait_for(|head| *head > query.position).await;
         }

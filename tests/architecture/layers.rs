@@ -23,6 +23,7 @@ pub(crate) const ALL: &[&str] = &[
     "database",
     "pipeline",
     "finance",
+    "access",
     "http",
     "import",
     "bench",
@@ -68,7 +69,7 @@ pub(crate) const LAYERS: &[Layer] = &[
         &["thiserror", "tokio", "tokio_util", "tracing"],
     ),
     layer("database", &["domain", "engine"], DATABASE_CRATES),
-    layer("database/connect", &["domain"], &["sqlx", "thiserror", "tokio", "tracing"]),
+    layer("database/connect", &["domain"], &["sqlx", "thiserror", "tokio", "tracing", "uuid"]),
     layer(
         "pipeline",
         &["domain", "engine", "database", "clock"],
@@ -81,8 +82,13 @@ pub(crate) const LAYERS: &[Layer] = &[
         &["chrono", "serde", "thiserror", "tokio"],
     ),
     layer(
+        "access",
+        &["domain", "database", "clock"],
+        &["getrandom", "sha2", "subtle", "thiserror", "tokio", "tracing"],
+    ),
+    layer(
         "http",
-        &["domain", "intake", "database", "pipeline", "finance", "clock", "table"],
+        &["domain", "intake", "database", "pipeline", "finance", "access", "clock", "table"],
         &[
             "futures_util",
             "axum",
@@ -150,6 +156,7 @@ pub(crate) const LAYERS: &[Layer] = &[
     layer("app", ALL, TOP_CRATES),
     layer("demo", ALL, TOP_CRATES),
     layer("commands", ALL, &[]),
+    layer("commands/keys", ALL, &["thiserror", "tokio"]),
     layer("lib", ALL, &[]),
     layer("main", ALL, &["tillmark"]),
 ];

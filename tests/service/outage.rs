@@ -3,38 +3,15 @@
 use std::time::Duration;
 
 use serde_json::json;
-use tokio::net::{TcpListener, UnixStream};
-use tokio::task::{JoinHandle, JoinSet};
 
+use crate::support::tcp_way::TcpWay;
 use crate::support::{TestDatabase, TestService, a_sale};
-
-/// Carries connections on to the server's socket; aborted, it cuts them all.
-fn carry(listener: TcpListener, socket: String) -> JoinHandle<()> {
-    tokio::spawn(async move {
-        let mut carried = JoinSet::new();
-        while let Ok((mut client, _)) = listener.accept().await {
-            let socket = socket.clone();
-            carried.spawn(async move {
-                let mut server = UnixStream::connect(socket).await.unwrap();
-                let _ = tokio::io::copy_bidirectional(&mut client, &mut server).await;
-            });
-        }
-    })
-}
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_service_is_not_ready_while_its_database_is_away_and_recovers_by_itself() {
     let database = TestDatabase::create().await;
-    let part = |name: &str| {
-        let (_, rest) = database.url.split_once(name).unwrap();
-        rest.split(['?', '&']).next().unwrap()
-    };
-    let socket = format!("{}/.s.PGSQL.{}", part("host="), part("port="));
-    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
-    let address = listener.local_addr().unwrap();
-    let url = format!("postgres://{}@{address}/{}", part("user="), part("postgres:///"));
-    let way = carry(listener, socket.clone());
-    let service = TestService::start_with(&[("DATABASE_URL", &url)]).await;
+    let mut way = TcpWay::to(&database).await;
+    let service = TestService::start_with(&[("DATABASE_URL", &way.url)]).await;
 
     let assert_away = async || {
         for path in ["/readyz", "/v1/hourly-sales"] {
@@ -45,14 +22,12 @@ async fn a_service_is_not_ready_while_its_database_is_away_and_recovers_by_itsel
         }
         assert_eq!(service.get("/livez").await.status, 200);
     };
-    way.abort();
-    assert!(way.await.is_err_and(|error| error.is_cancelled()));
+    way.cut().await;
     assert_away().await;
-    // Next it takes connections and says nothing.
-    let silent = TcpListener::bind(address).await.unwrap();
+    let silent = way.silence().await;
     assert_away().await;
 
-    carry(silent, socket);
+    way.carry(silent);
     let recovered = async {
         while service.get("/readyz").await.status != 200 {
             tokio::time::sleep(Duration::from_millis(50)).await;
@@ -63,4 +38,34 @@ async fn a_service_is_not_ready_while_its_database_is_away_and_recovers_by_itsel
     service.post_events(&[a_sale("1", "09:05:00", "1.00")]).await;
     service.wait_until_idle("hourly_sales").await;
     assert_eq!(service.get("/v1/hourly-sales").await.status, 200);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn no_key_is_good_for_long_while_nobody_can_tell_whether_it_was_revoked() {
+    let database = TestDatabase::create().await;
+    let mut way = TcpWay::to(&database).await;
+    let service = TestService::start_with(&[("DATABASE_URL", &way.url)]).await;
+    let made = json!({ "name": "head office", "scopes": ["admin"] });
+    let made = service.post("/v1/keys", made).await;
+    let key = made.body["key"].as_str().unwrap();
+    // The limits are in memory: nothing but the key asks the database.
+    let status_is = async |status: u16| {
+        let answered = async {
+            while service.get_as(key, "/v1/limits").await.status != status {
+                tokio::time::sleep(Duration::from_millis(50)).await;
+            }
+        };
+        let waited = tokio::time::timeout(Duration::from_secs(10), answered).await;
+        waited.unwrap_or_else(|_| panic!("it answers {status} within 10 s"));
+    };
+    status_is(200).await;
+    way.cut().await;
+    let silent = way.silence().await;
+    status_is(503).await;
+    let answer = service.get_as(key, "/v1/limits").await;
+    assert_eq!(answer.body["type"], "/problems/database-away");
+    assert_eq!(service.get("/v1/limits").await.status, 503, "nor is it told what is no key");
+    assert_eq!(service.get("/livez").await.status, 200);
+    way.carry(silent);
+    status_is(200).await;
 }

@@ -5,7 +5,9 @@ use std::collections::BTreeSet;
 
 use serde_json::Value;
 use sqlx::AssertSqlSafe;
-use tillmark::database::{AppendRequest, Database, FutureGuard, LogRoom, PoolSizes, RecountRange};
+use tillmark::database::{
+    AppendMemory, AppendRequest, Database, FutureGuard, PoolSizes, RecountRange,
+};
 use tillmark::domain::{IdentifiedEvent, QueryName, QuerySpec, QuerySpecText, Seq};
 use tillmark::finance::reconcile::{self, LineFilter};
 use tillmark::intake::{BodyFormat, BodyLimits, EventDefaults};
@@ -17,6 +19,7 @@ use super::fault_proxy::{Fault, FaultProxy, Met};
 
 /// One connection for the engine, so that every run makes the same calls.
 const POOL_SIZES: PoolSizes = PoolSizes { ingest: 1, engine: 1, reads: 1 };
+const LEASE: &str = "10 seconds";
 /// One fault may fail one run; what fails more often does not recover.
 const ATTEMPTS_MAX: u32 = 5;
 /// Everything that a query leaves behind, without what depends on the time of day.
@@ -65,12 +68,12 @@ impl FaultedStore {
     pub async fn with_log(stages: &[Vec<Value>]) -> Self {
         let database = TestDatabase::create().await;
         let direct = start(&database.url).await;
-        let (mut room, mut ends) = (LogRoom::default(), Vec::new());
+        let (mut memory, mut ends) = (AppendMemory::default(), Vec::new());
         for stage in stages {
             let events = identified(stage);
             let request = AppendRequest::Events { events, all_or_nothing: false };
             let guard = FutureGuard { skew_max: None };
-            direct.append(&[request], guard, &mut room).await.unwrap();
+            direct.append(&[request], guard, &mut memory).await.unwrap();
             ends.push(database.number("select max(seq) from raw_events").await);
         }
         database.execute("create table whole_log as select * from raw_events").await;
@@ -115,7 +118,8 @@ impl FaultedStore {
         self.direct.query_put(&name, spec).await.unwrap();
         let database = (self.prepare)(start(&self.proxy.url).await);
         self.proxy.count(fault);
-        let pipeline = start_until_it_succeeds(&database).await;
+        let head = watch::Sender::new(Seq::START);
+        let pipeline = Pipeline::start(database.clone(), head, LEASE.parse().unwrap()).await;
         let ran = self.run_stages(&pipeline, &name).await;
         let Met { calls, failed } = self.proxy.stop_counting();
         pipeline.stop(std::time::Duration::from_secs(5)).await;
@@ -153,7 +157,7 @@ impl FaultedStore {
             traces.extend(rows);
         }
         let whole = RecountRange::default();
-        let snapshot = self.direct.reconciliation_snapshot(name, whole).await.unwrap();
+        let snapshot = self.direct.reconciliation_snapshot(name, whole, None).await.unwrap();
         match reconcile::compare(&snapshot, &LineFilter::default()).unexplained {
             0 => Ok(traces),
             lines => Err(format!("the reconciliation has {lines} unexplained lines")),
@@ -173,16 +177,6 @@ pub fn identified(events: &[Value]) -> Vec<IdentifiedEvent> {
     let items =
         tillmark::intake::events(&body, BodyFormat::Json, &defaults, &BodyLimits::default());
     items.unwrap().into_iter().map(|item| item.outcome.unwrap()).collect()
-}
-
-/// Starts again after a failure, as whoever keeps the service running would.
-async fn start_until_it_succeeds(database: &Database) -> Pipeline {
-    loop {
-        let head = watch::Sender::new(Seq::START);
-        if let Ok(pipeline) = Pipeline::start(database.clone(), head).await {
-            return pipeline;
-        }
-    }
 }
 
 /// Runs the query again after a failure, as whoever asked for the run would.

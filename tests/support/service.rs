@@ -4,6 +4,7 @@ use std::fs::OpenOptions;
 use std::process::Stdio;
 use std::time::Duration;
 
+use rustix::process::{Pid, Signal};
 use serde_json::Value;
 use tempfile::NamedTempFile;
 use tokio::io::{AsyncBufReadExt, BufReader};
@@ -77,10 +78,27 @@ impl TestService {
         self.process.kill().await.unwrap();
     }
 
+    pub fn is_running(&self) -> bool {
+        self.process.id().is_some()
+    }
+
+    /// Stops it in the middle of whatever it does, as a machine that hangs would.
+    pub fn freeze(&self) {
+        self.signal(Signal::STOP);
+    }
+
+    pub fn wake(&self) {
+        self.signal(Signal::CONT);
+    }
+
+    fn signal(&self, signal: Signal) {
+        let id = Pid::from_raw(i32::try_from(self.process_id()).unwrap()).unwrap();
+        rustix::process::kill_process(id, signal).unwrap();
+    }
+
     /// Asks it to end with SIGTERM and answers its exit code.
     pub async fn terminate(&mut self) -> Option<i32> {
-        let id = rustix::process::Pid::from_raw(i32::try_from(self.process_id()).unwrap()).unwrap();
-        rustix::process::kill_process(id, rustix::process::Signal::TERM).unwrap();
+        self.signal(Signal::TERM);
         let ended = tokio::time::timeout(Duration::from_secs(30), self.process.wait()).await;
         ended.expect("SIGTERM ends the service within 30 s").unwrap().code()
     }
@@ -99,6 +117,21 @@ impl TestService {
 
     pub async fn delete(&self, path: &str) -> Answer {
         Answer::of(self.client.delete(self.url(path))).await
+    }
+
+    /// Asks with an API key, or with none where that is empty; a null is no body.
+    pub async fn ask_as(&self, key: &str, method: &str, path: &str, body: Value) -> Answer {
+        let method = method.to_uppercase().parse().unwrap();
+        let mut request = self.client.request(method, self.url(path));
+        if !key.is_empty() {
+            request = request.bearer_auth(key);
+        }
+        Answer::of(if body.is_null() { request } else { request.json(&body) }).await
+    }
+
+    /// The same for reading.
+    pub async fn get_as(&self, key: &str, path: &str) -> Answer {
+        self.ask_as(key, "GET", path, Value::Null).await
     }
 
     /// Posts a body as it is.
@@ -163,6 +196,11 @@ impl TestService {
             tokio::time::sleep(Duration::from_millis(25)).await;
         }
         panic!("{query} was not idle within 30 s");
+    }
+
+    /// What it has logged so far.
+    pub fn log(&self) -> String {
+        read_log(&self.log)
     }
 
     pub fn url(&self, path: &str) -> String {
