@@ -11,12 +11,12 @@ use tokio::task::JoinHandle;
 use tracing::{info, warn};
 
 use crate::access::{AccessSettings, Keyring};
-use crate::config::{LimitSettings, ListenSettings, ServeSettings, ShopSettings};
+use crate::config::{DatabaseSettings, LimitSettings, ListenSettings, ServeSettings, ShopSettings};
 use crate::database::{Database, DatabaseError, FutureGuard, PoolSizes};
 use crate::domain::{
     EventField, Filter, OutputMode, QueryName, QuerySpec, Seq, Span, Start, Trigger, WindowSpec,
 };
-use crate::embedded::{EmbeddedError, EmbeddedPostgres};
+use crate::embedded::{EmbeddedError, EmbeddedPostgres, SharedPostgres};
 use crate::http::{self, App, HttpSettings, LocalClient, Phase};
 use crate::intake::{Intake, IntakeSettings};
 use crate::pipeline::Pipeline;
@@ -314,6 +314,38 @@ fn say_hello(address: SocketAddr, private_data: Option<PathBuf>) {
         ),
         None => println!("Data: the database that DATABASE_URL names"),
     }
+}
+
+/// Does `work` on the database that `settings` name, or else on the private Postgres of the data folder,
+/// which is started for it unless a service runs it already.
+///
+/// # Errors
+/// Those of `work`, and of what it needs.
+pub(crate) fn on_database<T, E>(
+    settings: &DatabaseSettings,
+    work: impl AsyncFnOnce(&str) -> Result<T, E>,
+) -> Result<T, E>
+where
+    E: From<StartError> + From<EmbeddedError>,
+{
+    let runtime = tokio::runtime::Runtime::new().map_err(|source| StartError::System {
+        doing: "start the threads of the command",
+        source,
+    })?;
+    let (private, url) = match settings.url() {
+        Some(url) => (None, url.to_owned()),
+        None => {
+            let private = SharedPostgres::start_or_find(&settings.embedded())?;
+            let url = private.url().to_owned();
+            (Some(private), url)
+        }
+    };
+    let done = runtime.block_on(work(&url));
+    runtime.shutdown_background();
+    if let Some(private) = private {
+        private.stop()?;
+    }
+    done
 }
 
 /// Comes back on SIGTERM or SIGINT (Ctrl-C).
