@@ -15,6 +15,8 @@ use crate::tills::{Kind, Tills};
 
 /// A replica that leads is given up soon.
 const LEASE: (&str, &str) = ("TILLMARK_LEASE", "2 seconds");
+/// What has not come by then will not come.
+pub const WAIT_MAX: Duration = Duration::from_secs(60);
 
 /// Everything that a fault can befall.
 pub struct Bed {
@@ -96,23 +98,22 @@ impl Bed {
         tokio::time::sleep(Duration::from_millis(self.rng.u64(from_ms..to_ms))).await;
     }
 
-    /// What `pg_ctl stop -m immediate` does: SIGQUIT to the server. It is started again by its keeper.
-    pub fn stop_postgres(&self) {
-        let file = self.postgres.data_dir().join("pg/postmaster.pid");
-        let text = std::fs::read_to_string(file).unwrap();
-        let server = Pid::from_raw(text.lines().next().unwrap().parse().unwrap()).unwrap();
-        kill_process(server, Signal::QUIT).unwrap();
+    /// What `pg_ctl stop -m immediate` does: SIGQUIT to the server, until it is gone. Its keeper starts it
+    /// again.
+    pub async fn stop_postgres(&self) {
+        let server = || {
+            let file = self.postgres.data_dir().join("pg/postmaster.pid");
+            std::fs::read_to_string(file).ok()?.lines().next()?.parse().ok()
+        };
+        let stopped: i32 = server().expect("Postgres runs");
+        kill_process(Pid::from_raw(stopped).unwrap(), Signal::QUIT).unwrap();
+        wait_until("Postgres has stopped", async || server() != Some(stopped)).await;
     }
 
     /// Waits until Postgres takes connections again.
     pub async fn wait_for_postgres(&self) {
-        for _ in 0..1_200 {
-            if sqlx::query("select 1").execute(&self.database.pool).await.is_ok() {
-                return;
-            }
-            tokio::time::sleep(Duration::from_millis(25)).await;
-        }
-        panic!("Postgres was not back within 30 s");
+        let answers = async || sqlx::query("select 1").execute(&self.database.pool).await.is_ok();
+        wait_until("Postgres is back", answers).await;
     }
 
     /// Everything answered is there and counted once, and nothing is left to do.
@@ -133,4 +134,15 @@ impl Bed {
         findings.extend(self.final_rows.miscounted(service, &self.database).await);
         findings
     }
+}
+
+/// Waits for what must come.
+pub async fn wait_until(what: &str, is_so: impl AsyncFn() -> bool) {
+    let waiting = async {
+        while !is_so().await {
+            tokio::time::sleep(Duration::from_millis(2)).await;
+        }
+    };
+    let waited = tokio::time::timeout(WAIT_MAX, waiting).await;
+    waited.unwrap_or_else(|_| panic!("waited in vain until {what}"));
 }

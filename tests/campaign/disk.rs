@@ -4,19 +4,17 @@ use std::fs::{self, File};
 use std::io::Write as _;
 use std::path::{Path, PathBuf};
 use std::process::Command;
-use std::time::Duration;
 
 use fastrand::Rng;
 use tempfile::TempDir;
 
-use crate::bed::Bed;
+use crate::bed::{Bed, wait_until};
 use crate::tills::Kind;
 
 /// A fresh cluster needs about a fifth of it.
 const OPTIONS: &str = "size=256m,mode=0700";
 /// So many refusals show that the disk is full indeed.
 const REFUSALS: u32 = 20;
-const REFUSAL_WAIT: Duration = Duration::from_secs(60);
 
 /// A file system in memory, taken down again when dropped.
 struct SmallDisk {
@@ -95,11 +93,6 @@ pub async fn fill_up(rng: Rng) -> Result<usize, String> {
 async fn wait_for_refusals(bed: &Bed) {
     let refused = || bed.tills.answers().refused;
     let before = refused();
-    let refusals = async {
-        while refused() < before + REFUSALS {
-            tokio::time::sleep(Duration::from_millis(10)).await;
-        }
-    };
-    let waited = tokio::time::timeout(REFUSAL_WAIT, refusals).await;
-    waited.unwrap_or_else(|_| panic!("nothing is refused although the disk is full"));
+    let are_many = async || refused() >= before + REFUSALS;
+    wait_until("posts are refused because the disk is full", are_many).await;
 }

@@ -1,15 +1,11 @@
 //! The faults, each followed by a look of the oracle.
 
-use std::time::Duration;
-
 use rustix::process::{Pid, Signal, kill_process};
 
-use crate::bed::Bed;
+use crate::bed::{Bed, WAIT_MAX, wait_until};
 use crate::support::TestService;
 use crate::support::fault_proxy::{Fault, FaultProxy};
 
-/// A point that is not come to within this time is none of the path of the data.
-const POINT_WAIT: Duration = Duration::from_secs(60);
 /// What `abort` ends a process with.
 const SIGABRT: &str = "signal: 6 ";
 /// Statements that commit: the others are inside a transaction that one of these ends.
@@ -27,7 +23,7 @@ pub async fn die_at(bed: &mut Bed, point: &str) {
         Err(ended) => ended,
         Ok(mut victim) => {
             bed.tills.post_to(&[&victim.base]);
-            let ended = tokio::time::timeout(POINT_WAIT, victim.end()).await;
+            let ended = tokio::time::timeout(WAIT_MAX, victim.end()).await;
             ended.unwrap_or_else(|_| panic!("the service did not come to {plan}")).to_string()
         }
     };
@@ -47,7 +43,7 @@ pub async fn die_at_random(bed: &mut Bed) {
 /// Postgres stops at once, and the service recovers by itself.
 pub async fn stop_postgres(bed: &mut Bed) {
     bed.post_for(20, 400).await;
-    bed.stop_postgres();
+    bed.stop_postgres().await;
     bed.post_for(20, 400).await;
     bed.wait_for_postgres().await;
     bed.check("an immediate stop of Postgres").await;
@@ -77,13 +73,8 @@ pub async fn lose_the_reply(bed: &mut Bed, statement: &'static str) {
     for _ in 0..3 {
         let nth = bed.rng.u32(1..6);
         proxy.count_those(Some((nth, Fault::AppliedButReportedFailed)), statement);
-        let failed = async {
-            while !proxy.has_failed() {
-                tokio::time::sleep(Duration::from_millis(2)).await;
-            }
-        };
-        let failed = tokio::time::timeout(POINT_WAIT, failed).await;
-        failed.unwrap_or_else(|_| panic!("there was no call {nth} that begins `{statement}`"));
+        let what = format!("there is a call {nth} that begins `{statement}`");
+        wait_until(&what, async || proxy.has_failed()).await;
         bed.check(&format!("a lost reply to `{statement}`")).await;
     }
     bed.kill().await;

@@ -33,7 +33,7 @@ use tillmark::clock::Stopwatch;
 use bed::Bed;
 use tally::Tally;
 
-const RANDOM_KILLS: u32 = 12;
+const RANDOM_KILLS: u32 = 22;
 const POSTGRES_STOPS: u32 = 3;
 const SESSION_KILLS: u32 = 2;
 

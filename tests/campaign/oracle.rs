@@ -115,7 +115,8 @@ impl FinalRows {
             }
             if let Some(status) = status {
                 let sums = ask(SUMS).bind(query).bind(status);
-                find(&mut findings, query, sums, database).await;
+                let what = format!("{query}, counted beside the log");
+                find(&mut findings, &what, sums, database).await;
             }
         }
         let gaps = "select name from queries join progress using (query_id)

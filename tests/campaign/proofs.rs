@@ -1,11 +1,9 @@
 //! Whether the oracle would notice: answers before the flush, and tables that somebody has changed.
 
-use std::time::Duration;
-
 use fastrand::Rng;
 use serde_json::json;
 
-use crate::bed::Bed;
+use crate::bed::{Bed, wait_until};
 use crate::oracle::{lost, queries};
 use crate::tills::Kind;
 
@@ -26,10 +24,8 @@ pub async fn a_missing_flush_is_noticed(rng: Rng) -> String {
     for _ in 0..STOPS_MAX {
         let answered = || bed.tills.answers().stored.len();
         let before = answered();
-        while answered() == before {
-            tokio::time::sleep(Duration::from_millis(1)).await;
-        }
-        bed.stop_postgres();
+        wait_until("events are answered", async || answered() > before).await;
+        bed.stop_postgres().await;
         bed.wait_for_postgres().await;
         let _quiet = bed.tills.pause().await;
         let answers = std::mem::take(&mut *bed.tills.answers());
@@ -51,7 +47,7 @@ pub async fn changed_tables_are_noticed(bed: &mut Bed) {
             "update window_rows set orders = orders + 1
              where query_id = (select query_id from queries where name = 'hourly_sales_live')"
                 .to_owned(),
-            "hourly_sales_live: counted",
+            "hourly_sales_live, counted",
         ),
         (
             "update window_rows set orders = orders + 1

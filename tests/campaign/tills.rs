@@ -18,7 +18,7 @@ const FIRST_EVENT_S: i64 = 1_767_225_600;
 /// From one event to the next, whichever till it is of.
 const STEP_S: i64 = 10;
 /// From so many events on, ingest copies them.
-const BULK_EVENTS: usize = 250;
+const BULK_EVENTS: usize = 210;
 /// A frozen service does not answer.
 const ATTEMPT_MAX: Duration = Duration::from_secs(3);
 const RETRY_PAUSE: Duration = Duration::from_millis(10);
@@ -102,7 +102,7 @@ impl Till {
             let pause_ms = match self.kind {
                 Kind::Single => 5,
                 Kind::Odd => 20,
-                Kind::Bulk => 40,
+                Kind::Bulk => 150,
             };
             tokio::time::sleep(Duration::from_millis(pause_ms)).await;
         }
@@ -134,7 +134,7 @@ impl Till {
             }
             (Kind::Odd, 2) => {
                 let mut event = self.event();
-                event["event_time"] = "2200-01-01T00:00:00Z".into();
+                event["event_time"] = "2199-01-01T00:00:00Z".into();
                 events(vec![event])
             }
             (Kind::Odd, _) => {
@@ -156,7 +156,7 @@ impl Till {
         let now = self.ground.clock_s.fetch_add(STEP_S, Ordering::Relaxed);
         let back = match rng.u32(..20) {
             0 => 4 * 3600,
-            1..6 => rng.i64(..1500),
+            1..6 => rng.i64(0..1500),
             _ => 0,
         };
         let order = number.saturating_sub(usize::from(rng.u32(..10) == 0));
