@@ -73,7 +73,7 @@ pub(crate) const LAYERS: &[Layer] = &[
     layer("database", &["domain", "engine"], DATABASE_CRATES),
     // A mistake on purpose, for `tests/campaign`.
     layer("database/append_copy", &["domain", "faults"], DATABASE_CRATES),
-    layer("database/connect", &["domain"], &["sqlx", "thiserror", "tokio", "tracing"]),
+    layer("database/connect", &["domain"], &["sqlx", "thiserror", "tokio", "tracing", "uuid"]),
     layer(
         "pipeline",
         &["domain", "engine", "database", "clock"],
@@ -135,17 +135,7 @@ pub(crate) const LAYERS: &[Layer] = &[
     layer(
         "bench",
         &["domain", "database", "embedded", "config", "clock"],
-        &[
-            "hdrhistogram",
-            "http_body_util",
-            "hyper",
-            "hyper_util",
-            "serde",
-            "serde_json",
-            "thiserror",
-            "tokio",
-            "uuid",
-        ],
+        &["hdrhistogram", "httparse", "serde", "serde_json", "thiserror", "tokio", "uuid"],
     ),
     layer(
         "report",

@@ -1,7 +1,5 @@
 //! The faults, each followed by a look of the oracle.
 
-use rustix::process::{Pid, Signal, kill_process};
-
 use crate::bed::{Bed, WAIT_MAX, wait_until};
 use crate::support::TestService;
 use crate::support::fault_proxy::{Fault, FaultProxy};
@@ -87,14 +85,16 @@ pub async fn freeze_the_leader(bed: &mut Bed) {
     other.wait_until_ready().await;
     bed.tills.post_to(&[&bed.service().base, &other.base]);
     bed.post_for(50, 300).await;
+    wait_until("one of the two leads", async || leads(bed.service()).await != leads(&other).await)
+        .await;
     if leads(&other).await {
         std::mem::swap(bed.service.as_mut().unwrap(), &mut other);
     }
-    let leader = std::mem::replace(bed.service.as_mut().unwrap(), other);
-    signal(&leader, Signal::STOP);
+    let leader = bed.service.replace(other).expect("a service runs");
+    leader.freeze();
     bed.post_for(3_000, 5_000).await;
     bed.check("a leader was frozen").await;
-    signal(&leader, Signal::CONT);
+    leader.wake();
     bed.post_for(200, 1_000).await;
     bed.check("the frozen leader woke up").await;
     // The one that was frozen goes on alone.
@@ -107,9 +107,4 @@ pub async fn freeze_the_leader(bed: &mut Bed) {
 async fn leads(service: &TestService) -> bool {
     let metrics = service.get("/metrics").await.body;
     metrics.as_str().unwrap().contains("\ntillmark_leads 1\n")
-}
-
-fn signal(service: &TestService, signal: Signal) {
-    let id = i32::try_from(service.process_id()).unwrap();
-    kill_process(Pid::from_raw(id).unwrap(), signal).unwrap();
 }
