@@ -106,6 +106,8 @@ impl StartError {
 /// [`StartError`] when it cannot start.
 pub fn serve(settings: &ServeSettings) -> Result<(), StartError> {
     telemetry::start(&settings.log.log, settings.log.log_format);
+    #[cfg(feature = "faults")]
+    crate::faults::arm(settings.fault.as_ref());
     let runtime = tokio::runtime::Runtime::new().map_err(|source| StartError::System {
         doing: "start the threads of the service",
         source,
@@ -193,7 +195,9 @@ impl Service {
         let (limits, shop) = (&settings.limits, &settings.shop);
         let wait_max = settings.database.database_wait;
         let database = Database::start(url, POOL_SIZES, wait_max).await?;
+        fault_point!("recovery.migrated");
         database.queries_create_first(&first_queries(shop)).await?;
+        fault_point!("recovery.queries_created");
         let head = watch::Sender::new(Seq::START);
         let pipeline = Pipeline::start(database.clone(), head.clone(), limits.lease).await;
         let intake_settings = IntakeSettings {
@@ -223,6 +227,7 @@ impl Service {
         ask_to_end: impl Future<Output = ()> + Send,
     ) {
         self.app.readiness.enter(Phase::Ready);
+        fault_point!("recovery.ready");
         let pipeline = self.pipeline.clone();
         let ask_to_end = async move {
             ask_to_end.await;
