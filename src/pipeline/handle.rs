@@ -9,6 +9,7 @@ use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 use tracing::{info, warn};
 
+use super::figures::BatchFigures;
 use super::memory::Memory;
 use super::runner::{Command, Runner};
 use crate::database::{CommittedProgress, Database, DatabaseError, QueryVersion};
@@ -53,6 +54,7 @@ struct Shared {
     stop: CancellationToken,
     end_runs: CancellationToken,
     tasks: TaskTracker,
+    figures: Arc<BatchFigures>,
 }
 
 #[derive(Debug)]
@@ -78,11 +80,17 @@ impl Pipeline {
             stop: CancellationToken::new(),
             end_runs: CancellationToken::new(),
             tasks: TaskTracker::new(),
+            figures: Arc::new(BatchFigures::new()),
         };
         let pipeline = Self { shared: Arc::new(shared) };
         pipeline.look().await?;
         pipeline.shared.tasks.spawn(pipeline.clone().look_now_and_then());
         Ok(pipeline)
+    }
+
+    /// What was counted of the micro-batches that this process ran.
+    pub fn figures(&self) -> &BatchFigures {
+        &self.shared.figures
     }
 
     /// Runs everything that is available to the query now, the batch without data included, or
@@ -151,6 +159,7 @@ impl Pipeline {
             stop: self.shared.stop.clone(),
             end_runs: self.shared.end_runs.clone(),
             memory: Memory::default(),
+            figures: Arc::clone(&self.shared.figures),
         };
         self.shared.tasks.spawn(runner.run());
         commands

@@ -11,9 +11,11 @@
 //! Absent on purpose: rules of event time (engine) and SQL (database).
 
 mod batch;
+mod figures;
 mod handle;
 mod memory;
 mod runner;
 mod suspicion;
 
+pub use figures::{BatchFigures, LateMoney, QueryBatches};
 pub use handle::{Pipeline, RunError};

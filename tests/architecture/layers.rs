@@ -63,16 +63,17 @@ pub(crate) const LAYERS: &[Layer] = &[
     ),
     layer("engine", &["domain"], &["thiserror"]),
     layer("intake", &["domain"], &["base64", "chrono", "serde", "serde_json", "sha2", "thiserror"]),
+    layer("intake/commit_figures", &["database", "clock", "telemetry"], &[]),
     layer(
         "intake/group_commit",
-        &["domain", "database"],
+        &["domain", "database", "clock"],
         &["thiserror", "tokio", "tokio_util", "tracing"],
     ),
     layer("database", &["domain", "engine"], DATABASE_CRATES),
     layer("database/connect", &["domain"], &["sqlx", "thiserror", "tokio", "tracing"]),
     layer(
         "pipeline",
-        &["domain", "engine", "database", "clock"],
+        &["domain", "engine", "database", "clock", "telemetry"],
         &["thiserror", "tokio", "tokio_util", "tracing"],
     ),
     layer("finance", &["domain", "database"], &["chrono", "serde", "thiserror"]),
@@ -88,7 +89,17 @@ pub(crate) const LAYERS: &[Layer] = &[
     ),
     layer(
         "http",
-        &["domain", "intake", "database", "pipeline", "finance", "access", "clock", "table"],
+        &[
+            "domain",
+            "intake",
+            "database",
+            "pipeline",
+            "finance",
+            "access",
+            "clock",
+            "table",
+            "telemetry",
+        ],
         &[
             "futures_util",
             "axum",
@@ -113,6 +124,7 @@ pub(crate) const LAYERS: &[Layer] = &[
             "zstd",
         ],
     ),
+    layer("http/machine", &[], &["rustix", "tracing"]),
     layer(
         "import",
         &["domain", "intake", "database", "embedded", "config", "clock", "telemetry", "app"],
