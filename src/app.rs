@@ -200,7 +200,7 @@ impl Service {
         let database = Database::start(url, POOL_SIZES, wait_max).await?;
         database.queries_create_first(&first_queries(shop)).await?;
         let head = watch::Sender::new(Seq::START);
-        let pipeline = Pipeline::start(database.clone(), head.clone()).await?;
+        let pipeline = Pipeline::start(database.clone(), head.clone(), limits.lease).await;
         let intake_settings = IntakeSettings {
             queue_events_max: limits.queue_events_max,
             queue_bytes_max: limits.queue_bytes_max,

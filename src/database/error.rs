@@ -39,6 +39,9 @@ pub enum DatabaseError {
     /// Another has moved the query on since it was read: reload and go on from there.
     #[error("the progress of the query is no longer where this batch started")]
     ProgressMoved,
+    /// Another replica has taken the lease; nothing was written.
+    #[error("another replica runs the queries now")]
+    LeaseLost,
     /// There is no query of this name.
     #[error("there is no query `{0}`")]
     NoSuchQuery(QueryName),
@@ -81,6 +84,7 @@ impl DatabaseError {
             | Self::ReadsBusy
             | Self::Unsuitable(_)
             | Self::ProgressMoved
+            | Self::LeaseLost
             | Self::NoSuchQuery(_)
             | Self::NotYet { .. }
             | Self::BeforeHistory { .. }

@@ -5,6 +5,7 @@ use sqlx::types::Json;
 use sqlx::{PgConnection, Postgres, QueryBuilder};
 
 use super::error::Doing;
+use super::lease::LeaseEpoch;
 use super::values::{unreadable, watermark_from_sql};
 use super::{Database, DatabaseError};
 use crate::domain::{
@@ -283,17 +284,26 @@ impl Database {
         }
     }
 
-    /// Notes why a query's last attempt failed, for everybody who asks after it.
+    /// Notes why a query's last attempt failed, for everybody who asks after it; only the leader may.
     ///
     /// # Errors
     /// [`DatabaseError::Failed`].
-    pub async fn query_failed(&self, name: &QueryName, error: &str) -> Result<(), DatabaseError> {
-        sqlx::query("update queries set error = $2 where name = $1")
-            .bind(name.as_str())
-            .bind(error)
-            .execute(&self.engine)
-            .await
-            .doing("note a query's failure")?;
+    pub async fn query_failed(
+        &self,
+        lease: LeaseEpoch,
+        name: &QueryName,
+        error: &str,
+    ) -> Result<(), DatabaseError> {
+        sqlx::query(
+            "with leader as (select epoch from leadership where epoch = $3 for key share)
+             update queries set error = $2 from leader where name = $1",
+        )
+        .bind(name.as_str())
+        .bind(error)
+        .bind(lease.get())
+        .execute(&self.engine)
+        .await
+        .doing("note a query's failure")?;
         Ok(())
     }
 }

@@ -65,6 +65,8 @@ fn write_process(app: &App, text: &mut Exposition) {
     text.family("tillmark_queue_events", Gauge, help).sample("", depth.events);
     let help = "Bytes of the bodies that the events waiting to be stored came in.";
     text.family("tillmark_queue_bytes", Gauge, help).sample("", depth.bytes);
+    let help = "1 while this replica runs the queries.";
+    text.family("tillmark_leads", Gauge, help).sample("", u8::from(app.pipeline.leads()));
     let help = "Connections of clients; max: the most that are taken at a time.";
     let mut family = text.family("tillmark_connections", Gauge, help);
     family.sample("state=\"open\"", app.connections.open());

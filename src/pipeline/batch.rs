@@ -6,8 +6,8 @@ use tracing::{debug, info};
 
 use crate::clock::Stopwatch;
 use crate::database::{
-    BatchDurations, CommittedProgress, Database, DatabaseError, IdleClosing, ProgressEntry,
-    StoredQuery,
+    BatchDurations, CommittedProgress, Database, DatabaseError, IdleClosing, LeaseEpoch,
+    ProgressEntry, StoredQuery,
 };
 use crate::domain::{Amount, Currency, OutputMode, QueryName, Seq};
 use crate::engine::{self, Batch, Dropped, DroppedReason, Outcome, Rules, State};
@@ -16,6 +16,8 @@ use crate::engine::{self, Batch, Dropped, DroppedReason, Outcome, Rules, State};
 #[derive(Debug)]
 pub(super) struct Loaded {
     pub(super) query: StoredQuery,
+    /// Under which its batches are committed.
+    lease: LeaseEpoch,
     rules: Rules,
     state: State,
     /// Whether the last batch read a record, or failed to.
@@ -74,10 +76,14 @@ pub(super) struct Committed {
 
 impl Loaded {
     /// Reads the query's last commit.
-    pub(super) async fn load(database: &Database, name: &QueryName) -> Result<Self, DatabaseError> {
+    pub(super) async fn load(
+        database: &Database,
+        lease: LeaseEpoch,
+        name: &QueryName,
+    ) -> Result<Self, DatabaseError> {
         let (query, state) = database.checkpoint_load(name).await?;
         debug!(query.name = %name, query.position = %query.position, "Loaded a query");
-        Ok(Self { rules: Rules::from(&query.spec), query, state, has_read: false })
+        Ok(Self { rules: Rules::from(&query.spec), query, lease, state, has_read: false })
     }
 
     /// What silence could do for the query; nothing when it does not want that, or nothing is open.
@@ -110,7 +116,7 @@ impl Loaded {
             None if batch.is_empty() && self.query.error.is_none() => Ok(Ran::Nothing),
             None => {
                 // Also takes back an error whose batch was committed all the same.
-                database.checkpoint_skip(&self.query, position).await?;
+                database.checkpoint_skip(self.lease, &self.query, position).await?;
                 self.query.position = position;
                 self.query.error = None;
                 Ok(if batch.is_empty() { Ran::Nothing } else { Ran::Skipped })
@@ -145,7 +151,8 @@ impl Loaded {
         total: Stopwatch,
     ) -> Result<Committed, DatabaseError> {
         let commit = Stopwatch::start();
-        let prepared = database.checkpoint_prepare(&self.query, position, outcome).await?;
+        let prepared =
+            database.checkpoint_prepare(self.lease, &self.query, position, outcome).await?;
         durations.commit_us = commit.elapsed_us();
         durations.total_us = total.elapsed_us();
         let positions = (self.query.position, position);

@@ -70,7 +70,7 @@ pub(crate) const LAYERS: &[Layer] = &[
         &["thiserror", "tokio", "tokio_util", "tracing"],
     ),
     layer("database", &["domain", "engine"], DATABASE_CRATES),
-    layer("database/connect", &["domain"], &["sqlx", "thiserror", "tokio", "tracing"]),
+    layer("database/connect", &["domain"], &["sqlx", "thiserror", "tokio", "tracing", "uuid"]),
     layer(
         "pipeline",
         &["domain", "engine", "database", "clock", "telemetry"],
@@ -143,17 +143,7 @@ pub(crate) const LAYERS: &[Layer] = &[
     layer(
         "bench",
         &["domain", "database", "embedded", "config", "clock"],
-        &[
-            "hdrhistogram",
-            "http_body_util",
-            "hyper",
-            "hyper_util",
-            "serde",
-            "serde_json",
-            "thiserror",
-            "tokio",
-            "uuid",
-        ],
+        &["hdrhistogram", "httparse", "serde", "serde_json", "thiserror", "tokio", "uuid"],
     ),
     layer(
         "report",

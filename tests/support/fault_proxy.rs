@@ -1,7 +1,8 @@
 //! A proxy in front of Postgres that makes one call fail, as a network or a server that dies would.
 //!
 //! A call is what a client sends up to a `Query` or a `Sync`, after which it waits for
-//! `ReadyForQuery` (PostgreSQL documentation, "Message Flow"). A lone `Sync` does not count: it is
+//! `ReadyForQuery` (PostgreSQL documentation, "Message Flow"). The end of a copy into the server is a
+//! call of its own, after the statement that began it. A lone `Sync` does not count: it is
 //! the pool asking whether a connection is alive, and if not it takes another.
 
 use std::collections::HashMap;
@@ -16,6 +17,8 @@ use tokio::task::JoinHandle;
 const SSL_REQUEST: [u8; 4] = 80_877_103_u32.to_be_bytes();
 const NO_SSL: &[u8] = b"N";
 const READY_FOR_QUERY: u8 = b'Z';
+const COPY_IN_RESPONSE: u8 = b'G';
+const COPY_DONE: u8 = b'c';
 /// Messages that the server answers only after a `Sync` or `Flush`: `Parse`, `Bind`, `Describe`,
 /// `Execute`, `Close`.
 const BEGIN_A_CALL: &[u8] = b"PBDEC";
@@ -175,27 +178,35 @@ impl Link {
         if BEGIN_A_CALL.contains(&message[0]) {
             return Ok(None);
         }
-        if matches!(message[0], b'Q' | b'S') {
+        if matches!(message[0], b'Q' | b'S' | COPY_DONE) {
+            let ends_copy = message[0] == COPY_DONE;
+            if ends_copy {
+                self.statement = "the end of a copy".to_owned();
+            }
             let statement = std::mem::take(&mut self.statement);
             let is_call = !statement.is_empty();
             let next_call = || self.plan.lock().unwrap().next_call(&statement);
             match is_call.then(next_call).flatten() {
                 Some(Fault::NotApplied) => return Ok(Some(Cut)),
-                Some(Fault::AppliedButReportedFailed) => return self.apply_in_silence().await,
-                None => self.unanswered += 1,
+                Some(Fault::AppliedButReportedFailed) => {
+                    return self.apply_in_silence(ends_copy).await;
+                }
+                // The statement that began a copy is answered at its end.
+                None => self.unanswered += u32::from(!ends_copy),
             }
         }
         self.server.send(&std::mem::take(&mut self.call)).await?;
         Ok(None)
     }
 
-    async fn apply_in_silence(&mut self) -> io::Result<Option<Cut>> {
-        while self.unanswered > 0 {
+    async fn apply_in_silence(&mut self, ends_copy: bool) -> io::Result<Option<Cut>> {
+        while self.unanswered > u32::from(ends_copy) {
             let Some(message) = self.server.message().await? else { return Ok(Some(Cut)) };
             self.answer(&message).await?;
         }
         self.server.send(&std::mem::take(&mut self.call)).await?;
-        while self.server.message().await?.is_some_and(|message| message[0] != READY_FOR_QUERY) {}
+        let ends = |message: &Vec<u8>| matches!(message[0], READY_FOR_QUERY | COPY_IN_RESPONSE);
+        while self.server.message().await?.is_some_and(|message| !ends(&message)) {}
         Ok(Some(Cut))
     }
 

@@ -9,6 +9,7 @@ pub mod faulted_store;
 pub mod open_files;
 pub mod postgres;
 pub mod service;
+pub mod tcp_way;
 
 pub use client::{Answer, a_sale, gzip, zstd};
 pub use exposition::Scrape;

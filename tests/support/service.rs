@@ -4,6 +4,7 @@ use std::fs::OpenOptions;
 use std::process::Stdio;
 use std::time::Duration;
 
+use rustix::process::{Pid, Signal};
 use serde_json::Value;
 use tempfile::NamedTempFile;
 use tokio::io::{AsyncBufReadExt, BufReader};
@@ -77,10 +78,27 @@ impl TestService {
         self.process.kill().await.unwrap();
     }
 
+    pub fn is_running(&self) -> bool {
+        self.process.id().is_some()
+    }
+
+    /// Stops it in the middle of whatever it does, as a machine that hangs would.
+    pub fn freeze(&self) {
+        self.signal(Signal::STOP);
+    }
+
+    pub fn wake(&self) {
+        self.signal(Signal::CONT);
+    }
+
+    fn signal(&self, signal: Signal) {
+        let id = Pid::from_raw(i32::try_from(self.process_id()).unwrap()).unwrap();
+        rustix::process::kill_process(id, signal).unwrap();
+    }
+
     /// Asks it to end with SIGTERM and answers its exit code.
     pub async fn terminate(&mut self) -> Option<i32> {
-        let id = rustix::process::Pid::from_raw(i32::try_from(self.process_id()).unwrap()).unwrap();
-        rustix::process::kill_process(id, rustix::process::Signal::TERM).unwrap();
+        self.signal(Signal::TERM);
         let ended = tokio::time::timeout(Duration::from_secs(30), self.process.wait()).await;
         ended.expect("SIGTERM ends the service within 30 s").unwrap().code()
     }
