@@ -64,9 +64,10 @@ pub(crate) const LAYERS: &[Layer] = &[
     ),
     layer("engine", &["domain"], &["thiserror"]),
     layer("intake", &["domain"], &["base64", "chrono", "serde", "serde_json", "sha2", "thiserror"]),
+    layer("intake/commit_figures", &["database", "clock", "telemetry"], &[]),
     layer(
         "intake/group_commit",
-        &["domain", "database"],
+        &["domain", "database", "clock"],
         &["thiserror", "tokio", "tokio_util", "tracing"],
     ),
     layer("faults", &[], &["thiserror"]),
@@ -76,7 +77,7 @@ pub(crate) const LAYERS: &[Layer] = &[
     layer("database/connect", &["domain"], &["sqlx", "thiserror", "tokio", "tracing", "uuid"]),
     layer(
         "pipeline",
-        &["domain", "engine", "database", "clock"],
+        &["domain", "engine", "database", "clock", "telemetry"],
         &["thiserror", "tokio", "tokio_util", "tracing"],
     ),
     layer("finance", &["domain", "database"], &["chrono", "serde", "thiserror"]),
@@ -92,7 +93,17 @@ pub(crate) const LAYERS: &[Layer] = &[
     ),
     layer(
         "http",
-        &["domain", "intake", "database", "pipeline", "finance", "access", "clock", "table"],
+        &[
+            "domain",
+            "intake",
+            "database",
+            "pipeline",
+            "finance",
+            "access",
+            "clock",
+            "table",
+            "telemetry",
+        ],
         &[
             "futures_util",
             "axum",
@@ -117,6 +128,7 @@ pub(crate) const LAYERS: &[Layer] = &[
             "zstd",
         ],
     ),
+    layer("http/machine", &[], &["rustix", "tracing"]),
     layer(
         "import",
         &["domain", "intake", "database", "embedded", "config", "clock", "telemetry", "app"],
