@@ -2,9 +2,10 @@
 
 use chrono::{DateTime, Utc};
 use rust_decimal::Decimal;
-use sqlx::{Postgres, QueryBuilder};
+use sqlx::{PgConnection, Postgres, QueryBuilder};
 
 use super::as_of::{AsOf, rows_sql};
+use super::changes::BatchSpan;
 use super::error::Doing;
 use super::queries::StoredQuery;
 use super::values::{WindowColumns, group_to_sql, push_reach, revenue_from_sql};
@@ -26,6 +27,8 @@ pub struct WindowSelection {
     pub reach: StoreReach,
     /// Only rows that are, or are not, final.
     pub is_final: Option<bool>,
+    /// Rows that these batches wrote last.
+    pub batches: Option<BatchSpan>,
     /// Whether the query's windows are sessions.
     pub of_sessions: bool,
     /// With the booked corrections added, and rows that only they make.
@@ -104,17 +107,28 @@ impl Database {
         selection: &WindowSelection,
         limit: u32,
     ) -> Result<Vec<WindowRow>, DatabaseError> {
-        let mut select = QueryBuilder::<Postgres>::new(format!(
-            "select selected.*, late.orders as late_orders, late.revenue as late_revenue
+        windows_read(&mut *self.reader().await?, query, selection, limit).await
+    }
+}
+
+/// The same inside the caller's transaction.
+pub(super) async fn windows_read(
+    conn: &mut PgConnection,
+    query: &StoredQuery,
+    selection: &WindowSelection,
+    limit: u32,
+) -> Result<Vec<WindowRow>, DatabaseError> {
+    let mut select = QueryBuilder::<Postgres>::new(format!(
+        "select selected.*, late.orders as late_orders, late.revenue as late_revenue
              from (select * from ({}) standing where query_id = ",
-            shown_rows_sql(query, selection)
-        ));
-        select.push_bind(query.query_id);
-        push_conditions(&mut select, selection);
-        push_reach(&mut select, &query.spec.group_by, &selection.reach);
-        select.push(" order by window_start, window_end, group_keys, currency limit ");
-        select.push_bind(i64::from(limit));
-        select.push(format!(
+        shown_rows_sql(query, selection)
+    ));
+    select.push_bind(query.query_id);
+    push_conditions(&mut select, selection);
+    push_reach(&mut select, &query.spec.group_by, &selection.reach);
+    select.push(" order by window_start, window_end, group_keys, currency limit ");
+    select.push_bind(i64::from(limit));
+    select.push(format!(
             ") selected cross join lateral (
                  select count(*) as orders, coalesce(sum(amount), 0) as revenue from dropped_events dropped
                  where dropped.query_id = selected.query_id and dropped.reason = 'late'
@@ -125,13 +139,9 @@ impl Database {
             late_window(selection),
             late_condition(selection)
         ));
-        let columns: Vec<RowColumns> = select
-            .build_query_as()
-            .fetch_all(&mut *self.reader().await?)
-            .await
-            .doing("read output rows")?;
-        columns.into_iter().map(RowColumns::read).collect()
-    }
+    let columns: Vec<RowColumns> =
+        select.build_query_as().fetch_all(conn).await.doing("read output rows")?;
+    columns.into_iter().map(RowColumns::read).collect()
 }
 
 /// The rows that are shown: as the stream wrote them, or with corrections.
@@ -210,6 +220,11 @@ fn push_conditions(select: &mut QueryBuilder<Postgres>, selection: &WindowSelect
         select.push(" and coalesce(group_keys::jsonb ->> ");
         select.push_bind(i32::try_from(*index).unwrap_or(i32::MAX));
         select.push("::int, '') = ").push_bind(value.clone());
+    }
+    if let Some(BatchSpan { after, last }) = selection.batches {
+        // Complete mode writes every row with every batch, also those that stay as they are.
+        select.push(" and coalesce(totals_batch_id, batch_id) > ").push_bind(after.get());
+        select.push(" and coalesce(totals_batch_id, batch_id) <= ").push_bind(last.get());
     }
     if let Some(is_final) = selection.is_final {
         select.push(if is_final { " and is_final" } else { " and not is_final" });

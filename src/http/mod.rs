@@ -18,6 +18,7 @@ mod audit;
 mod authorize;
 mod body;
 mod booking_body;
+mod coding;
 mod correction_examples;
 mod corrections;
 mod decompression;
@@ -37,6 +38,7 @@ mod folds;
 mod format;
 mod heartbeats;
 mod json;
+mod kept;
 mod key_body;
 mod key_examples;
 mod keys;
@@ -78,6 +80,7 @@ mod stores;
 #[cfg(test)]
 mod tests;
 mod traffic;
+mod validators;
 mod window_answer;
 mod window_table;
 mod windows;
@@ -86,11 +89,14 @@ use std::ops::Deref;
 use std::sync::Arc;
 
 use axum::extract::FromRef;
+use kept::Kept;
 use problem::Problem;
 use problem_kind::ProblemKind;
 use tokio::sync::{Semaphore, SemaphorePermit};
 use tokio_util::task::TaskTracker;
 use traffic::Traffic;
+use validators::Source;
+use window_answer::RenderedPage;
 
 pub use local::LocalClient;
 pub use readiness::{Phase, Readiness};
@@ -103,6 +109,7 @@ use crate::access::Keyring;
 use crate::database::Database;
 use crate::intake::Intake;
 use crate::pipeline::Pipeline;
+use crate::reading::{Followers, Standings};
 
 /// What the handlers work with. Cheap to clone: every request does so several times.
 #[derive(Debug, Clone)]
@@ -127,7 +134,13 @@ pub struct Parts {
     pub work: TaskTracker,
     traffic: Traffic,
     reports: Semaphore,
+    standings: Standings,
+    followers: Followers,
+    pages: Kept<Source, RenderedPage>,
 }
+
+/// The most bytes of pages that are kept while they are asked for.
+const PAGES_BYTES_MAX: u64 = 8 * 1024 * 1024;
 
 impl Deref for App {
     type Target = Parts;
@@ -154,6 +167,8 @@ impl App {
     ) -> Self {
         let (readiness, work) = (Readiness::starting(), TaskTracker::new());
         let (traffic, reports) = (Traffic::default(), Semaphore::new(settings.reports_max));
+        let standings = Standings::new(database.clone());
+        let followers = Followers::new(standings.clone());
         Self(Arc::new(Parts {
             database,
             intake,
@@ -164,6 +179,9 @@ impl App {
             work,
             traffic,
             reports,
+            standings,
+            followers,
+            pages: Kept::new(PAGES_BYTES_MAX),
         }))
     }
 

@@ -6,6 +6,7 @@
 //! that goes away, ends it. An answer that cannot be finished is cut off in the middle of its transfer,
 //! which no client can take for its end.
 
+use std::fmt::Display;
 use std::io;
 use std::time::Duration;
 
@@ -69,20 +70,29 @@ impl<Row: Serialize> RowWriter<Row> {
         Ok(lines)
     }
 
-    /// The answer with these rows, all of them at once.
-    pub(super) fn answer(&self, rows: &[Row]) -> Response {
+    /// These rows, all of them at once.
+    ///
+    /// # Errors
+    /// A problem when one cannot be written.
+    pub(super) fn text(&self, rows: &[Row]) -> Result<Vec<u8>, Problem> {
         let mut text = self.header();
-        match self.rows(rows) {
-            Ok(lines) => text.extend(lines),
-            Err(error) => return cannot_be_written(&error),
+        text.extend(self.rows(rows).map_err(|error| cannot_be_written(&error))?);
+        Ok(text)
+    }
+
+    /// The answer with these rows.
+    pub(super) fn answer(&self, rows: &[Row]) -> Response {
+        match self.text(rows) {
+            Ok(text) => with_head(self.format, Body::from(text)),
+            Err(problem) => problem.into_response(),
         }
-        with_head(self.format, Body::from(text))
     }
 }
 
-fn cannot_be_written(error: &io::Error) -> Response {
+/// The problem that something of ours cannot be written.
+pub(super) fn cannot_be_written(error: &impl Display) -> Problem {
     error!(%error, "An answer could not be written");
-    Problem::of(super::problem_kind::ProblemKind::Internal).into_response()
+    Problem::of(super::problem_kind::ProblemKind::Internal)
 }
 
 fn with_head(format: Format, body: Body) -> Response {

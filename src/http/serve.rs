@@ -13,6 +13,7 @@ use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tracing::{debug, info, warn};
 
+use super::coding::compressed;
 use super::{App, HttpSettings, Phase, router};
 
 /// How long to rest when the system refuses a connection, usually for want of file descriptors.
@@ -75,7 +76,7 @@ fn connect(
     let connection = http1::Builder::new()
         .timer(TokioTimer::new())
         .header_read_timeout(settings.header_timeout.to_duration())
-        .serve_connection(TokioIo::new(stream), TowerToHyperService::new(router));
+        .serve_connection(TokioIo::new(stream), TowerToHyperService::new(compressed(router)));
     let connection = connections.watch(connection);
     tokio::spawn(async move {
         let mut connection = pin!(connection);

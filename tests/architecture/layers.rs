@@ -24,6 +24,7 @@ pub(crate) const ALL: &[&str] = &[
     "pipeline",
     "finance",
     "access",
+    "reading",
     "http",
     "import",
     "bench",
@@ -86,9 +87,13 @@ pub(crate) const LAYERS: &[Layer] = &[
         &["domain", "database", "clock"],
         &["getrandom", "sha2", "subtle", "thiserror", "tokio", "tracing"],
     ),
+    layer("reading", &["domain", "database"], &["tokio", "tracing"]),
     layer(
         "http",
-        &["domain", "intake", "database", "pipeline", "finance", "access", "clock", "table"],
+        &[
+            "domain", "intake", "database", "pipeline", "finance", "access", "reading", "clock",
+            "table",
+        ],
         &[
             "futures_util",
             "axum",
@@ -98,6 +103,7 @@ pub(crate) const LAYERS: &[Layer] = &[
             "http_body_util",
             "hyper",
             "hyper_util",
+            "quick_cache",
             "serde",
             "serde_json",
             "thiserror",

@@ -16,6 +16,7 @@ mod bad_inputs;
 mod bench;
 mod body_memory;
 mod busy;
+mod cheap_reads;
 mod corrections;
 mod crash;
 mod delay_advice;

@@ -1,6 +1,6 @@
 //! Answers, and events to post.
 
-use std::io::Write as _;
+use std::io::{Read as _, Write as _};
 
 use serde_json::{Value, json};
 
@@ -39,6 +39,18 @@ pub fn gzip(bytes: &[u8]) -> Vec<u8> {
     let mut encoder = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::default());
     encoder.write_all(bytes).unwrap();
     encoder.finish().unwrap()
+}
+
+/// What gzip made `bytes` of.
+pub fn gunzip(bytes: &[u8]) -> Vec<u8> {
+    let mut text = Vec::new();
+    flate2::read::GzDecoder::new(bytes).read_to_end(&mut text).unwrap();
+    text
+}
+
+/// What zstd made `bytes` of.
+pub fn unzstd(bytes: &[u8]) -> Vec<u8> {
+    zstd::decode_all(bytes).unwrap()
 }
 
 /// `bytes` as zstd.

@@ -8,7 +8,7 @@ pub mod faulted_store;
 pub mod postgres;
 pub mod service;
 
-pub use client::{Answer, a_sale, gzip, zstd};
+pub use client::{Answer, a_sale, gunzip, gzip, unzstd, zstd};
 pub use fault_proxy::Fault;
 pub use faulted_store::FaultedStore;
 pub use postgres::TestDatabase;
