@@ -77,6 +77,8 @@ mod serve;
 mod service;
 mod settings;
 mod stores;
+mod stream;
+mod stream_changes;
 #[cfg(test)]
 mod tests;
 mod traffic;
@@ -92,7 +94,8 @@ use axum::extract::FromRef;
 use kept::Kept;
 use problem::Problem;
 use problem_kind::ProblemKind;
-use tokio::sync::{Semaphore, SemaphorePermit};
+use stream_changes::{Changes, ChangesKey};
+use tokio::sync::{OwnedSemaphorePermit, Semaphore, SemaphorePermit};
 use tokio_util::task::TaskTracker;
 use traffic::Traffic;
 use validators::Source;
@@ -137,10 +140,14 @@ pub struct Parts {
     standings: Standings,
     followers: Followers,
     pages: Kept<Source, RenderedPage>,
+    changes: Kept<ChangesKey, Changes>,
+    streams: Arc<Semaphore>,
 }
 
 /// The most bytes of pages that are kept while they are asked for.
 const PAGES_BYTES_MAX: u64 = 8 * 1024 * 1024;
+/// The most bytes of changes that are kept for all who follow the same query.
+const CHANGES_BYTES_MAX: u64 = 4 * 1024 * 1024;
 
 impl Deref for App {
     type Target = Parts;
@@ -182,6 +189,8 @@ impl App {
             standings,
             followers,
             pages: Kept::new(PAGES_BYTES_MAX),
+            changes: Kept::new(CHANGES_BYTES_MAX),
+            streams: Arc::new(Semaphore::new(settings.streams_max)),
         }))
     }
 
@@ -189,6 +198,12 @@ impl App {
     /// a queue of reports would outlast their deadlines.
     fn report_place(&self) -> Result<SemaphorePermit<'_>, Problem> {
         self.reports.try_acquire().map_err(|_| Problem::of(ProblemKind::Busy))
+    }
+
+    /// A place among the streams at a time, to be held as long as one lasts.
+    fn stream_place(&self) -> Result<OwnedSemaphorePermit, Problem> {
+        let place = Arc::clone(&self.streams).try_acquire_owned();
+        place.map_err(|_| Problem::of(ProblemKind::Busy))
     }
 
     /// Makes the runners match the queries after a change.

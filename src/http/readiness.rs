@@ -30,6 +30,12 @@ impl Readiness {
         *self.0.borrow()
     }
 
+    /// Comes back when the service stops.
+    pub async fn stopping(&self) {
+        // All senders gone means that as well.
+        let _ = self.0.subscribe().wait_for(|phase| *phase == Phase::Stopping).await;
+    }
+
     /// Goes on to `phase`.
     pub fn enter(&self, phase: Phase) {
         self.0.send_replace(phase);

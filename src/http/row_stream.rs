@@ -25,6 +25,8 @@ use super::problem::Problem;
 use crate::database::DatabaseError;
 use crate::table::Columns;
 
+/// How long the end of an answer may wait for a client when there is no time.
+const END_MAX: Duration = Duration::from_secs(1);
 /// Rows of one page.
 pub(super) const PAGE_ROWS: u32 = 1_000;
 
@@ -111,9 +113,15 @@ pub(super) async fn stream<P: Pages>(
 ) -> Result<Response, Problem> {
     let first = pages.next().await?;
     let format = writer.format;
+    let (outlet, body) = outlet(app);
+    app.work.spawn(send_all(pages, first, writer, outlet));
+    Ok(with_head(format, body))
+}
+
+/// A body that a task sends bit by bit, and where it puts the bits.
+pub(super) fn outlet(app: &App) -> (Outlet, Body) {
     let (send, receive) = mpsc::channel(1);
     let outlet = Outlet { send, wait_max: app.settings.request_timeout.to_duration() };
-    app.work.spawn(send_all(pages, first, writer, outlet));
     let chunks = stream::unfold(Some(receive), async |receive: Option<mpsc::Receiver<_>>| {
         let mut receive = receive?;
         match receive.recv().await {
@@ -122,19 +130,38 @@ pub(super) async fn stream<P: Pages>(
             None => Some((Err(io::Error::other("the answer was cut off")), None)),
         }
     });
-    Ok(with_head(format, Body::from_stream(chunks)))
+    (outlet, Body::from_stream(chunks))
 }
 
-/// Where the chunks of an answer go. Only a nothing ends the answer; without one it was cut off.
-struct Outlet {
+/// Where the chunks of an answer go. Only its end ends the answer; without one it was cut off.
+pub(super) struct Outlet {
     send: mpsc::Sender<Option<Bytes>>,
     wait_max: Duration,
 }
 
 impl Outlet {
     /// Whether the client took it.
-    async fn put(&self, chunk: Option<Vec<u8>>) -> bool {
-        let sent = self.send.send(chunk.map(Bytes::from));
+    pub(super) async fn put(&self, chunk: impl Into<Bytes>) -> bool {
+        self.send(Some(chunk.into())).await
+    }
+
+    /// Says that this was all.
+    pub(super) async fn end(self) {
+        self.send(None).await;
+    }
+
+    /// The same without waiting for long: a client that does not take what came before is cut off.
+    pub(super) async fn end_soon(self) {
+        drop(tokio::time::timeout(END_MAX, self.send.send(None)).await);
+    }
+
+    /// Comes back when the client has gone away.
+    pub(super) async fn closed(&self) {
+        self.send.closed().await;
+    }
+
+    async fn send(&self, chunk: Option<Bytes>) -> bool {
+        let sent = self.send.send(chunk);
         matches!(tokio::time::timeout(self.wait_max, sent).await, Ok(Ok(())))
     }
 }
@@ -152,7 +179,7 @@ async fn send_all<P: Pages>(
             Ok(lines) => chunk.extend(lines),
             Err(error) => return error!(%error, "A row could not be written"),
         }
-        let is_taken = chunk.is_empty() || outlet.put(Some(std::mem::take(&mut chunk))).await;
+        let is_taken = chunk.is_empty() || outlet.put(std::mem::take(&mut chunk)).await;
         if !is_taken || outlet.send.is_closed() {
             return;
         }
@@ -161,7 +188,7 @@ async fn send_all<P: Pages>(
             Err(error) => return warn!(error = %error.chain(), "A long answer was cut off"),
         };
     }
-    if chunk.is_empty() || outlet.put(Some(chunk)).await {
-        outlet.put(None).await;
+    if chunk.is_empty() || outlet.put(chunk).await {
+        outlet.end().await;
     }
 }

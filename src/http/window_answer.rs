@@ -177,14 +177,14 @@ impl Asked<'_> {
         // Escaped as it is in an address.
         let link = link.and_then(|link| HeaderValue::try_from(link).ok());
         let (revision, keeping) = (self.shown(revision), self.keeping(&query));
-        let body = self.write(&query, rows, range, next_cursor)?.into();
+        let body = self.write(&query, &rows, range, next_cursor)?.into();
         Ok(Made::Page(RenderedPage { revision, keeping, link, body }))
     }
 
     fn write(
         &self,
         query: &StoredQuery,
-        rows: Rows,
+        rows: &Rows,
         range: Range,
         next_cursor: Option<String>,
     ) -> Result<Vec<u8>, Problem> {

@@ -103,15 +103,17 @@ async fn look_while_asked(shared: Arc<Shared>) {
         names.dedup();
         let look = look(&shared.database, &mut reader, &names);
         match tokio::time::timeout(LOOK_MAX, look).await {
-            Ok(Ok(standings)) => answer(waiting, &standings),
+            Ok(Ok(standings)) => {
+                answer(waiting, &standings);
+                continue;
+            }
             Ok(Err(error)) => {
                 debug!(error = %error.chain(), "Could not look where queries stand");
-                reader.take().map(StandingsReader::abandon);
             }
-            Err(_) => {
-                debug!("The database does not say where queries stand");
-                reader.take().map(StandingsReader::abandon);
-            }
+            Err(_) => debug!("The database does not say where queries stand"),
+        }
+        if let Some(reader) = reader.take() {
+            reader.abandon();
         }
     }
 }

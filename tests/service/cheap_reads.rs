@@ -103,7 +103,10 @@ async fn a_tag_holds_until_something_changes_that_the_answer_shows_on_every_repl
     let mut paid = a_sale("1008", "12:41:00", "12.00");
     (paid["status"], paid["event_id"]) = (json!("paid"), json!("1008-paid"));
     let tags = async || (tag_of(&service, rows).await, tag_of(&service, corrected).await);
-    let spec = service.get("/v1/queries/hourly_sales").await.body["spec"].clone();
+    let spec = json!({
+        "filter": {"status": ["placed"]}, "window": {"kind": "tumbling", "size": "1 hour"},
+        "watermark_delay": "1 hour", "output_mode": "append",
+    });
     let correction = json!({ "windows": "all", "note": "till 7", "booked_by": "finance" });
 
     for (case, method, path, body, holds) in [

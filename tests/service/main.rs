@@ -22,6 +22,7 @@ mod crash;
 mod delay_advice;
 mod demo;
 mod disconnect;
+mod following;
 mod formats;
 mod heartbeats;
 mod idle_closing;

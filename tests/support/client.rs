@@ -16,7 +16,10 @@ impl Answer {
     pub async fn of(request: reqwest::RequestBuilder) -> Self {
         let answer = request.send().await.unwrap();
         let (status, headers) = (answer.status().as_u16(), answer.headers().clone());
-        let text = answer.text().await.unwrap();
+        // A stream does not end by itself.
+        let streams =
+            answer.headers().get("content-type").is_some_and(|kind| kind == "text/event-stream");
+        let text = if streams { String::new() } else { answer.text().await.unwrap() };
         let body = serde_json::from_str(&text).unwrap_or(Value::String(text));
         Self { status, headers, body }
     }
