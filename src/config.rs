@@ -78,6 +78,10 @@ pub struct ServeSettings {
     /// What is logged.
     #[command(flatten)]
     pub log: LogSettings,
+    /// Where `tests/campaign` has the service die.
+    #[cfg(feature = "faults")]
+    #[arg(long, env = "TILLMARK_FAULT", hide = true)]
+    pub fault: Option<crate::faults::FaultPlan>,
 }
 
 impl ServeSettings {
@@ -173,6 +177,10 @@ pub struct LimitSettings {
     /// How long after its receipt an event's id is remembered, so that a retry is a duplicate.
     #[arg(long, env = "TILLMARK_EVENT_ID_RETENTION", default_value = "45 days", value_parser = some_time)]
     pub event_id_retention: Span,
+    /// How long the replica that runs the queries keeps them without renewing its lease; no other
+    /// replica takes over from a frozen one sooner.
+    #[arg(long, env = "TILLMARK_LEASE", default_value = "10 seconds", value_parser = a_second_or_more)]
+    pub lease: Span,
     /// The most events that one API key may post a second, twice as many at once, on each replica;
     /// unset: as many as it likes.
     #[arg(long, env = "TILLMARK_KEY_EVENTS_PER_SECOND", value_parser = clap::value_parser!(u32).range(1..=10_000_000))]
@@ -323,6 +331,15 @@ fn some_time(text: &str) -> Result<Span, String> {
     }
 }
 
+/// A lease is renewed four times in its length, over a network.
+fn a_second_or_more(text: &str) -> Result<Span, String> {
+    let span = some_time(text)?;
+    if span < Span::from_micros(1_000_000) {
+        return Err("it must be at least one second".to_owned());
+    }
+    Ok(span)
+}
+
 /// The error's own text, and the variable of the setting that it is about.
 fn explain(error: &clap::Error) -> String {
     let variable = match error.get(ContextKind::InvalidArg) {
@@ -363,6 +380,7 @@ mod tests {
             ("--header-timeout=PT0S", Some("TILLMARK_HEADER_TIMEOUT")),
             ("--body-timeout=PT0S", Some("TILLMARK_BODY_TIMEOUT")),
             ("--request-timeout=PT0S", Some("TILLMARK_REQUEST_TIMEOUT")),
+            ("--lease=999 ms", Some("TILLMARK_LEASE")),
             ("--request-timeout=soon", Some("TILLMARK_REQUEST_TIMEOUT")),
             ("--hourly-sales-delay=PT0S", None),
             ("--queue-events-max=9999", Some("TILLMARK_QUEUE_EVENTS_MAX")),

@@ -1,11 +1,13 @@
 //! Connections: one pool per kind of work, so that a heavy report never starves the tills.
 
 use std::str::FromStr;
+use std::sync::Arc;
 use std::time::Duration;
 
 use sqlx::pool::PoolConnection;
 use sqlx::postgres::{PgConnectOptions, PgPoolOptions};
 use sqlx::{PgPool, Postgres};
+use uuid::Uuid;
 
 use super::DatabaseError;
 use super::error::Doing;
@@ -47,6 +49,10 @@ pub struct Database {
     pub(super) engine: PgPool,
     /// For the engine's reading of the raw log.
     pub(super) log: PgPool,
+    /// Of one connection for as long as it lives: its session stands for the holder of the lease.
+    pub(super) lease: PgPool,
+    /// What its sessions are called, like those of no other process.
+    pub(super) name: Arc<str>,
     reads: PgPool,
     /// Of one connection: whatever else is going on, somebody can ask whether the server answers, and
     /// which keys work.
@@ -65,6 +71,7 @@ impl Database {
     /// [`DatabaseError::Migrate`]; the service cannot start then.
     pub async fn start(url: &str, sizes: PoolSizes, wait_max: Span) -> Result<Self, DatabaseError> {
         let database = Self::join(url, sizes, wait_max).await?;
+        fault_point!("recovery.connected");
         MIGRATOR.run(&database.engine).await.map_err(DatabaseError::Migrate)?;
         Ok(database)
     }
@@ -74,9 +81,10 @@ impl Database {
     /// # Errors
     /// As of [`Database::start`].
     pub async fn join(url: &str, sizes: PoolSizes, wait_max: Span) -> Result<Self, DatabaseError> {
+        let name = new_name();
         let options = PgConnectOptions::from_str(url)
             .map_err(DatabaseError::Address)?
-            .application_name("tillmark");
+            .application_name(&name);
         // Ids are looked up by the index, whatever the planner believes of a table that grew a moment ago.
         let by_index = options.clone().options([("enable_seqscan", "off")]);
         // The log is read in its order, of which the planner would know only after an analyze.
@@ -85,6 +93,8 @@ impl Database {
             ingest: pool(&by_index, sizes.ingest, "20s", Duration::from_secs(5)),
             engine: pool(&options, sizes.engine, "0", Duration::from_secs(10)),
             log: pool(&in_order, sizes.engine, "0", Duration::from_secs(10)),
+            lease: lease_pool(&options),
+            name,
             reads: pool(&options, sizes.reads, "25s", Duration::from_secs(3)),
             readiness: pool(&options, 1, "2s", Duration::from_secs(2)),
             #[cfg(feature = "defects")]
@@ -99,6 +109,19 @@ impl Database {
     #[must_use]
     pub fn with_long_reads(self) -> Self {
         Self { reads: self.engine.clone(), ..self }
+    }
+
+    /// The same as another holder of the lease, with new connections for it and for micro-batches:
+    /// those of before may be cut off, and wait for answers for as long as TCP does.
+    #[must_use]
+    pub fn reconnected(&self) -> Self {
+        let name = new_name();
+        let again = |pool: &PgPool| {
+            let options = pool.connect_options().as_ref().clone().application_name(&name);
+            pool.options().clone().connect_lazy_with(options)
+        };
+        let (engine, log, lease) = (again(&self.engine), again(&self.log), again(&self.lease));
+        Self { engine, log, lease, name, ..self.clone() }
     }
 
     async fn wait_for_server(&self, wait_max: Span) -> Result<(), DatabaseError> {
@@ -203,6 +226,7 @@ impl Database {
     /// Closes every connection, waiting for what runs.
     pub async fn close(&self) {
         self.readiness.close().await;
+        self.lease.close().await;
         self.reads.close().await;
         self.log.close().await;
         self.engine.close().await;
@@ -214,6 +238,21 @@ impl Database {
 fn is_hopeless(error: &sqlx::Error) -> bool {
     let sqlx::Error::Database(error) = error else { return false };
     error.code().is_some_and(|code| code.starts_with("28") || code == "3D000")
+}
+
+fn new_name() -> Arc<str> {
+    format!("tillmark {}", Uuid::new_v4()).into()
+}
+
+/// Nobody waits long for the row of the lease: it is asked for again soon.
+fn lease_pool(options: &PgConnectOptions) -> PgPool {
+    let settings = [("statement_timeout", "2s"), ("lock_timeout", "500ms")];
+    PgPoolOptions::new()
+        .max_connections(1)
+        .acquire_timeout(Duration::from_secs(2))
+        .idle_timeout(None)
+        .max_lifetime(None)
+        .connect_lazy_with(options.clone().options(settings))
 }
 
 fn pool(

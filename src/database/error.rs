@@ -38,6 +38,9 @@ pub enum DatabaseError {
     /// Another has moved the query on since it was read: reload and go on from there.
     #[error("the progress of the query is no longer where this batch started")]
     ProgressMoved,
+    /// Another replica has taken the lease; nothing was written.
+    #[error("another replica runs the queries now")]
+    LeaseLost,
     /// There is no query of this name.
     #[error("there is no query `{0}`")]
     NoSuchQuery(QueryName),
@@ -58,6 +61,12 @@ pub enum DatabaseError {
         moment: EventTime,
         /// The first moment that can be read.
         since: EventTime,
+    },
+    /// A report would have more lines than fit into memory with others beside it.
+    #[error("the report would have more than {max} windows")]
+    TooManyWindows {
+        /// The most.
+        max: usize,
     },
     /// Something stored does not read back as what it must be.
     #[error("the stored {what} cannot be read: {detail}")]
@@ -80,9 +89,11 @@ impl DatabaseError {
             | Self::ReadsBusy
             | Self::Unsuitable(_)
             | Self::ProgressMoved
+            | Self::LeaseLost
             | Self::NoSuchQuery(_)
             | Self::NotYet { .. }
             | Self::BeforeHistory { .. }
+            | Self::TooManyWindows { .. }
             | Self::Unreadable { .. } => false,
         }
     }

@@ -7,7 +7,8 @@
 //!
 //! Invariants:
 //! * `seq` order is commit order ([`append`](Database::append)).
-//! * One commit per query and batch id ([`checkpoint`](Database::checkpoint_prepare)).
+//! * One commit per query and batch id, and only by the leader ([`checkpoint`](Database::checkpoint_prepare),
+//!   [`lease`](Database::lease_acquire)).
 //! * Reports read everything in one snapshot ([`recount`](Database::reconciliation_snapshot),
 //!   [`receipts`](Database::receipt)).
 //!
@@ -37,6 +38,7 @@ mod findings;
 mod gauges;
 mod idle;
 mod lateness;
+mod lease;
 mod ledger_sql;
 mod log_batch;
 mod output_rows;
@@ -54,9 +56,9 @@ mod recount;
 mod recount_lines;
 mod recount_sql;
 mod replay_log;
+mod run_requests;
 mod standings;
 mod values;
-mod window_bounds;
 mod window_snapshot;
 mod windows;
 
@@ -78,6 +80,7 @@ pub use lateness::{
     Delays, LATENESS_BUCKETS_MS, Lateness, LatenessBy, LatenessSelection, LatenessSource,
     NewestOfSource, SourceLateness,
 };
+pub use lease::{LeaseEpoch, LeaseTaken};
 pub use progress::{BatchDurations, CommittedProgress, ProgressCursor, ProgressEntry};
 pub use quarantine::{QuarantineCursor, Quarantined, Resolution};
 pub use queries::{QueryPut, QueryVersion, StoredQuery};
@@ -85,6 +88,7 @@ pub use query_status::QueryFigures;
 pub use receipts::{Closing, ClosingRecord, LateRule, QueryReceipt, Receipt, ReceiptOutcome};
 pub use recount::{ReconciliationSnapshot, Recount, RecountRange};
 pub use replay_log::{ReplayBatch, ReplayCuts, ReplayLog};
+pub use run_requests::{RunReply, RunRequest};
 pub use standings::{Revision, Standing, StandingsReader};
 pub use window_snapshot::{WindowSnapshot, WindowSource};
 pub use windows::{WindowRow, WindowSelection};

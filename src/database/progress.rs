@@ -281,4 +281,25 @@ impl Database {
             .doing("read progress")?;
         columns.into_iter().map(ProgressColumns::read).collect()
     }
+
+    /// The entries of these batches of a query, oldest first.
+    ///
+    /// # Errors
+    /// [`DatabaseError::Failed`] or [`DatabaseError::Unreadable`].
+    pub async fn progress_of_batches(
+        &self,
+        query: &QueryName,
+        batch_ids: &[BatchId],
+    ) -> Result<Vec<CommittedProgress>, DatabaseError> {
+        let columns: Vec<ProgressColumns> = sqlx::query_as(
+            "select queries.name, progress.* from progress join queries using (query_id)
+             where queries.name = $1 and batch_id = any ($2) order by batch_id",
+        )
+        .bind(query.as_str())
+        .bind(batch_ids.iter().map(|id| id.get()).collect::<Vec<_>>())
+        .fetch_all(&mut *self.reader().await?)
+        .await
+        .doing("read the progress of a run")?;
+        columns.into_iter().map(ProgressColumns::read).collect()
+    }
 }

@@ -5,10 +5,11 @@ use sqlx::types::Json;
 use sqlx::{PgConnection, Postgres, QueryBuilder};
 
 use super::error::Doing;
+use super::lease::LeaseEpoch;
 use super::values::{unreadable, watermark_from_sql};
 use super::{Database, DatabaseError};
 use crate::domain::{
-    BatchId, EventTime, OutputMode, QueryName, QuerySpec, QuerySpecText, Seq, Start,
+    BatchId, EventTime, OutputMode, QueryName, QuerySpec, QuerySpecText, Seq, Start, Window,
 };
 use crate::engine::Watermarks;
 
@@ -52,6 +53,12 @@ impl StoredQuery {
     pub fn complete_through(&self) -> Option<EventTime> {
         let closes = self.spec.output_mode != OutputMode::Complete;
         closes.then(|| self.spec.window.complete_through(self.watermarks.current)).flatten()
+    }
+
+    /// Whether a window is final.
+    pub fn closes(&self, window: Window) -> bool {
+        self.spec.output_mode != OutputMode::Complete
+            && window.is_closed_at(self.watermarks.current)
     }
 
     /// Whether a batch without data is due once the log has nothing more.
@@ -283,17 +290,26 @@ impl Database {
         }
     }
 
-    /// Notes why a query's last attempt failed, for everybody who asks after it.
+    /// Notes why a query's last attempt failed, for everybody who asks after it; only the leader may.
     ///
     /// # Errors
     /// [`DatabaseError::Failed`].
-    pub async fn query_failed(&self, name: &QueryName, error: &str) -> Result<(), DatabaseError> {
-        sqlx::query("update queries set error = $2 where name = $1")
-            .bind(name.as_str())
-            .bind(error)
-            .execute(&self.engine)
-            .await
-            .doing("note a query's failure")?;
+    pub async fn query_failed(
+        &self,
+        lease: LeaseEpoch,
+        name: &QueryName,
+        error: &str,
+    ) -> Result<(), DatabaseError> {
+        sqlx::query(
+            "with leader as (select epoch from leadership where epoch = $3 for key share)
+             update queries set error = $2 from leader where name = $1",
+        )
+        .bind(name.as_str())
+        .bind(error)
+        .bind(lease.get())
+        .execute(&self.engine)
+        .await
+        .doing("note a query's failure")?;
         Ok(())
     }
 }

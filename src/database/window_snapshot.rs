@@ -6,8 +6,7 @@ use super::as_of::{AsOf, find_as_of, settle};
 use super::error::Doing;
 use super::queries::StoredQuery;
 use super::standings::{Standing, standing_find};
-use super::window_bounds::window_bounds_read;
-use super::windows::{WindowRow, WindowSelection, windows_read};
+use super::windows::{WindowRow, WindowSelection, window_bounds_read, windows_read};
 use super::{Database, DatabaseError};
 use crate::domain::{EventTime, QueryName};
 
@@ -24,13 +23,14 @@ pub trait WindowSource: Send {
         limit: u32,
     ) -> impl Future<Output = Result<Vec<WindowRow>, DatabaseError>> + Send;
 
-    /// The start of a query's first window and the end of its last.
+    /// The start of the first window that `selection` could show and the end of the last.
     ///
     /// # Errors
     /// [`DatabaseError`] when they cannot be read.
     fn bounds(
         &mut self,
-        query_id: i64,
+        query: &StoredQuery,
+        selection: &WindowSelection,
     ) -> impl Future<Output = Result<Option<(EventTime, EventTime)>, DatabaseError>> + Send;
 }
 
@@ -47,9 +47,10 @@ impl WindowSource for Database {
 
     async fn bounds(
         &mut self,
-        query_id: i64,
+        query: &StoredQuery,
+        selection: &WindowSelection,
     ) -> Result<Option<(EventTime, EventTime)>, DatabaseError> {
-        self.window_bounds(query_id).await
+        self.window_bounds(query, selection).await
     }
 }
 
@@ -119,8 +120,9 @@ impl WindowSource for WindowSnapshot {
 
     async fn bounds(
         &mut self,
-        query_id: i64,
+        query: &StoredQuery,
+        selection: &WindowSelection,
     ) -> Result<Option<(EventTime, EventTime)>, DatabaseError> {
-        window_bounds_read(&mut self.transaction, query_id).await
+        window_bounds_read(&mut self.transaction, query, selection).await
     }
 }

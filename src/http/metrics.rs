@@ -53,11 +53,15 @@ fn of_process(app: &App) -> String {
          # HELP tillmark_queue_bytes Bytes of the bodies that they came in.\n\
          # TYPE tillmark_queue_bytes gauge\n\
          tillmark_queue_bytes {}\n\
+         # HELP tillmark_leads 1 while this replica runs the queries.\n\
+         # TYPE tillmark_leads gauge\n\
+         tillmark_leads {}\n\
          # HELP tillmark_database_connections Open connections; max: the most that a pool opens.\n\
          # TYPE tillmark_database_connections gauge\n",
         env!("CARGO_PKG_VERSION"),
         depth.events,
         depth.bytes,
+        u8::from(app.pipeline.leads()),
     );
     for pool in app.database.pools() {
         for (state, connections) in [("used", pool.used), ("idle", pool.idle), ("max", pool.max)] {

@@ -6,8 +6,8 @@ use tracing::{debug, info};
 
 use crate::clock::Stopwatch;
 use crate::database::{
-    BatchDurations, CommittedProgress, Database, DatabaseError, IdleClosing, ProgressEntry,
-    StoredQuery,
+    BatchDurations, CommittedProgress, Database, DatabaseError, IdleClosing, LeaseEpoch,
+    ProgressEntry, StoredQuery,
 };
 use crate::domain::{OutputMode, QueryName, Seq};
 use crate::engine::{self, Batch, Outcome, Rules, State};
@@ -16,6 +16,8 @@ use crate::engine::{self, Batch, Outcome, Rules, State};
 #[derive(Debug)]
 pub(super) struct Loaded {
     pub(super) query: StoredQuery,
+    /// Under which its batches are committed.
+    lease: LeaseEpoch,
     rules: Rules,
     state: State,
     /// Whether the last batch read a record, or failed to.
@@ -64,10 +66,14 @@ pub(super) enum Ran {
 
 impl Loaded {
     /// Reads the query's last commit.
-    pub(super) async fn load(database: &Database, name: &QueryName) -> Result<Self, DatabaseError> {
+    pub(super) async fn load(
+        database: &Database,
+        lease: LeaseEpoch,
+        name: &QueryName,
+    ) -> Result<Self, DatabaseError> {
         let (query, state) = database.checkpoint_load(name).await?;
         debug!(query.name = %name, query.position = %query.position, "Loaded a query");
-        Ok(Self { rules: Rules::from(&query.spec), query, state, has_read: false })
+        Ok(Self { rules: Rules::from(&query.spec), query, lease, state, has_read: false })
     }
 
     /// What silence could do for the query; nothing when it does not want that, or nothing is open.
@@ -90,17 +96,20 @@ impl Loaded {
         let total = Stopwatch::start();
         self.has_read = true;
         let batch = database.raw_log_batch(&self.rules, self.query.position, events_max).await?;
+        fault_point!("engine.read");
         let read_us = total.elapsed_us();
         let position = batch.last_seq().unwrap_or(self.query.position);
         let compute = Stopwatch::start();
         self.has_read = !batch.is_empty();
         let outcome = self.step(&batch)?;
+        fault_point!("engine.stepped");
         let compute_us = compute.elapsed_us();
         match outcome {
             None if batch.is_empty() && self.query.error.is_none() => Ok(Ran::Nothing),
             None => {
                 // Also takes back an error whose batch was committed all the same.
-                database.checkpoint_skip(&self.query, position).await?;
+                database.checkpoint_skip(self.lease, &self.query, position).await?;
+                fault_point!("engine.skipped");
                 self.query.position = position;
                 self.query.error = None;
                 Ok(if batch.is_empty() { Ran::Nothing } else { Ran::Skipped })
@@ -135,12 +144,14 @@ impl Loaded {
         total: Stopwatch,
     ) -> Result<CommittedProgress, DatabaseError> {
         let commit = Stopwatch::start();
-        let prepared = database.checkpoint_prepare(&self.query, position, outcome).await?;
+        let prepared =
+            database.checkpoint_prepare(self.lease, &self.query, position, outcome).await?;
         durations.commit_us = commit.elapsed_us();
         durations.total_us = total.elapsed_us();
         let positions = (self.query.position, position);
         let entry = ProgressEntry::of(self.query.next_batch_id, outcome, positions, durations);
         let timestamp = prepared.commit(&entry).await?;
+        fault_point!("engine.committed");
         info!(
             query.name = %self.query.name,
             batch.id = %entry.batch_id,

@@ -8,13 +8,15 @@ use tokio::time::{Interval, MissedTickBehavior, Sleep};
 
 use super::batch::{BatchError, Loaded, Ran};
 use super::suspicion::Suspicion;
-use crate::database::{Database, DatabaseError};
+use crate::database::{Database, DatabaseError, LeaseEpoch};
 use crate::domain::{QueryName, Seq, Span, Trigger};
 
 const BACKOFF_FIRST: Duration = Duration::from_millis(100);
 const BACKOFF_MAX: Duration = Duration::from_secs(5);
 /// No query rests for longer than this.
 const REST_MAX: Duration = Duration::from_millis(20);
+/// Nor for less, so that single events of many tills are not a batch each.
+const REST_MIN: Duration = Duration::from_millis(5);
 
 /// Why a runner wakes up.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -46,12 +48,13 @@ impl Memory {
     pub(super) async fn load(
         &mut self,
         database: &Database,
+        lease: LeaseEpoch,
         name: &QueryName,
     ) -> Result<&mut Loaded, DatabaseError> {
         let loaded = match self.loaded.take() {
             Some(loaded) => loaded,
             None => {
-                let loaded = Loaded::load(database, name).await?;
+                let loaded = Loaded::load(database, lease, name).await?;
                 self.ticks = match loaded.query.spec.trigger {
                     Trigger::Interval { every } => Some(ticks(every.to_duration())),
                     Trigger::Continuous | Trigger::Manual => None,
@@ -137,7 +140,7 @@ fn rest_after(ran: &Ran, events_max: u32) -> Duration {
     match ran {
         Ran::Batch(progress) if progress.entry.events_in < i64::from(events_max) => {
             let took_us = progress.entry.durations.total_us.unsigned_abs();
-            Duration::from_micros(took_us).min(REST_MAX)
+            Duration::from_micros(took_us).clamp(REST_MIN, REST_MAX)
         }
         Ran::Batch(_) | Ran::Skipped | Ran::Nothing => Duration::ZERO,
     }

@@ -37,6 +37,7 @@ pub(crate) const ALL: &[&str] = &[
     "app",
     "demo",
     "commands",
+    "faults",
 ];
 /// Every crate but those that have one home: sqlx, axum, utoipa.
 const TOP_CRATES: &[&str] = &[
@@ -69,8 +70,11 @@ pub(crate) const LAYERS: &[Layer] = &[
         &["domain", "database"],
         &["thiserror", "tokio", "tokio_util", "tracing"],
     ),
+    layer("faults", &[], &["thiserror"]),
     layer("database", &["domain", "engine"], DATABASE_CRATES),
-    layer("database/connect", &["domain"], &["sqlx", "thiserror", "tokio", "tracing"]),
+    // A mistake on purpose, for `tests/campaign`.
+    layer("database/append_copy", &["domain", "faults"], DATABASE_CRATES),
+    layer("database/connect", &["domain"], &["sqlx", "thiserror", "tokio", "tracing", "uuid"]),
     layer(
         "pipeline",
         &["domain", "engine", "database", "clock"],
@@ -137,17 +141,7 @@ pub(crate) const LAYERS: &[Layer] = &[
     layer(
         "bench",
         &["domain", "database", "embedded", "config", "clock"],
-        &[
-            "hdrhistogram",
-            "http_body_util",
-            "hyper",
-            "hyper_util",
-            "serde",
-            "serde_json",
-            "thiserror",
-            "tokio",
-            "uuid",
-        ],
+        &["hdrhistogram", "httparse", "serde", "serde_json", "thiserror", "tokio", "uuid"],
     ),
     layer(
         "report",
@@ -156,7 +150,7 @@ pub(crate) const LAYERS: &[Layer] = &[
     ),
     layer("table", &[], &["csv"]),
     layer("embedded", &[], &["rustix", "thiserror", "tracing"]),
-    layer("config", &["domain", "embedded", "telemetry"], &["clap", "thiserror"]),
+    layer("config", &["domain", "embedded", "telemetry", "faults"], &["clap", "thiserror"]),
     layer("clock", &["domain"], &["chrono", "tokio"]),
     layer("telemetry", &[], &["thiserror", "tracing", "tracing_subscriber"]),
     layer("app", ALL, TOP_CRATES),

@@ -39,6 +39,7 @@ async fn what_was_done_and_where_queries_stand_can_be_scraped() {
         (r#"tillmark_events_total{outcome="rejected"}"#, 1.0),
         ("tillmark_queue_events", 0.0),
         ("tillmark_queue_bytes", 0.0),
+        ("tillmark_leads", 1.0),
         (r#"tillmark_query_lag_events{query="hourly_sales"}"#, 0.0),
         (r#"tillmark_query_open_windows{query="hourly_sales"}"#, 2.0),
         (r#"tillmark_query_poison_events{query="hourly_sales"}"#, 0.0),

@@ -7,6 +7,7 @@ pub mod faulted_log;
 pub mod faulted_store;
 pub mod postgres;
 pub mod service;
+pub mod tcp_way;
 
 pub use client::{Answer, a_sale, gunzip, gzip, unzstd, zstd};
 pub use fault_proxy::Fault;
