@@ -226,7 +226,7 @@ async fn whoever_cannot_be_told_everything_is_told_to_read_anew() {
     assert_eq!(rows_of(&follower.up_to_batch(last).await), ["09:00 2"]);
 
     // A micro-batch with more rows than a stream carries.
-    let mut by_till = rule(json!({"kind": "tumbling", "size": "1 hour"}), "update");
+    let mut by_till = rule(&json!({"kind": "tumbling", "size": "1 hour"}), "update");
     (by_till["group_by"], by_till["start"]) = (json!(["till_id"]), json!("latest"));
     assert_eq!(service.put("/v1/queries/by_till", by_till).await.status, 201);
     let mut follower = Follower::start(&service, "/v1/stream?query=by_till", "", "").await;
@@ -246,7 +246,7 @@ async fn whoever_cannot_be_told_everything_is_told_to_read_anew() {
     assert_eq!(rows_of(&events), ["11:00 1"]);
 }
 
-fn rule(window: Value, mode: &str) -> Value {
+fn rule(window: &Value, mode: &str) -> Value {
     json!({
         "filter": {"status": ["placed"]}, "window": window, "watermark_delay": "30 minutes",
         "output_mode": mode,
@@ -267,12 +267,12 @@ async fn the_rows_told_come_to_those_of_the_query_in_every_mode_and_kind_of_wind
     let sliding = json!({"kind": "sliding", "size": "1 hour", "slide": quarter});
     let sessions = json!({"kind": "session", "gap": quarter});
     let rules = [
-        ("hours", rule(hour.clone(), "append")),
-        ("open_hours", rule(hour.clone(), "update")),
-        ("all_hours", rule(hour, "complete")),
-        ("quarters", rule(sliding.clone(), "append")),
-        ("open_quarters", rule(sliding, "update")),
-        ("sessions", rule(sessions, "append")),
+        ("hours", rule(&hour, "append")),
+        ("open_hours", rule(&hour, "update")),
+        ("all_hours", rule(&hour, "complete")),
+        ("quarters", rule(&sliding, "append")),
+        ("open_quarters", rule(&sliding, "update")),
+        ("sessions", rule(&sessions, "append")),
     ];
     let mut followers = Vec::new();
     for (name, rule) in rules {
@@ -402,7 +402,7 @@ async fn a_client_that_takes_nothing_is_cut_off_and_makes_nothing_grow() {
         [("DATABASE_URL", database.url.as_str()), ("TILLMARK_REQUEST_TIMEOUT", "2 seconds")];
     let service = TestService::start_with(&settings).await;
     // Every event is a row of its own, and a late one is told again in full.
-    let mut rule = rule(json!({"kind": "tumbling", "size": "1 second"}), "update");
+    let mut rule = rule(&json!({"kind": "tumbling", "size": "1 second"}), "update");
     rule["group_by"] = json!(["till_id", "customer_id"]);
     assert_eq!(service.put("/v1/queries/wide", rule).await.status, 201);
     let mut slow = Vec::new();
