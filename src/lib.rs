@@ -18,6 +18,7 @@
 //! | [`pipeline`] | the loop: read → step → commit | HTTP, SQL |
 //! | [`database`] | all SQL | HTTP, a clock |
 //! | [`finance`] | what must add up | the engine, in the reconciliation |
+//! | [`reading`] | where queries stand, looked up once for all who ask | HTTP, SQL, anything kept for a time |
 //! | [`access`] | who may come in: keys, and how much each may post | HTTP, SQL |
 //! | [`http`] | routes, statuses, problems | SQL, rules |
 //! | [`import`] | files → the raw log, by the checks of [`intake`] | HTTP, SQL, rules of its own |
@@ -48,6 +49,7 @@ pub mod http;
 pub mod import;
 pub mod intake;
 pub mod pipeline;
+pub mod reading;
 pub mod report;
 pub mod table;
 pub mod telemetry;

@@ -2,7 +2,8 @@
 //!
 //! Functions that take a connection compose into the transaction of their caller; methods of
 //! [`Database`] are whole steps. No transaction ever leaves this folder, but for the prepared
-//! commit of a micro-batch and the log of a replay, whose owners are tasks that nobody cuts off.
+//! commit of a micro-batch, the log of a replay and a snapshot of output rows, whose owners are tasks
+//! that nobody cuts off.
 //!
 //! Invariants:
 //! * `seq` order is commit order ([`append`](Database::append)).
@@ -22,6 +23,7 @@ mod append_rows;
 mod as_of;
 mod audit;
 mod bookings;
+mod changes;
 mod checkpoint;
 mod connect;
 mod copy_format;
@@ -56,7 +58,9 @@ mod recount_lines;
 mod recount_sql;
 mod replay_log;
 mod run_requests;
+mod standings;
 mod values;
+mod window_snapshot;
 mod windows;
 
 pub use api_keys::{KeyCursor, LiveKey, LiveKeys, Rotated, SecretHash, StoredKey};
@@ -64,6 +68,7 @@ pub use append::{AppendMemory, AppendRequest, Appended, FutureGuard, Release};
 pub use as_of::AsOf;
 pub use audit::{AuditAction, AuditEntry, AuditFact};
 pub use bookings::{Booked, Booking, BookingWindow, BookingWindows};
+pub use changes::BatchSpan;
 pub use checkpoint::PreparedCommit;
 pub use connect::{Database, PoolGauges, PoolSizes};
 pub use corrections::{Correction, CorrectionSelection};
@@ -86,4 +91,6 @@ pub use receipts::{Closing, ClosingRecord, LateRule, QueryReceipt, Receipt, Rece
 pub use recount::{ReconciliationSnapshot, Recount, RecountRange};
 pub use replay_log::{ReplayBatch, ReplayCuts, ReplayLog};
 pub use run_requests::{RunReply, RunRequest};
+pub use standings::{Revision, Standing, StandingsReader};
+pub use window_snapshot::{WindowSnapshot, WindowSource};
 pub use windows::{WindowRow, WindowSelection};

@@ -68,7 +68,7 @@ impl StoredQuery {
     }
 }
 
-const COLUMNS: &str = "query_id, name, spec, status, error, epoch, start_seq, position, next_batch_id, watermark, \
+pub(super) const COLUMNS: &str = "query_id, name, spec, status, error, epoch, start_seq, position, next_batch_id, watermark, \
      next_watermark, next_watermark_by_sources, newest_event_time, \
      exists (select from poison_events poison where poison.query_id = queries.query_id) as has_poison_events";
 
@@ -91,7 +91,7 @@ pub(super) struct QueryColumns {
 }
 
 impl QueryColumns {
-    fn read(self) -> Result<StoredQuery, DatabaseError> {
+    pub(super) fn read(self) -> Result<StoredQuery, DatabaseError> {
         let faults = |faults: Vec<crate::domain::Fault>| {
             let details: Vec<String> =
                 faults.iter().map(|fault| format!("{} {}", fault.pointer, fault.detail)).collect();

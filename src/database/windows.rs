@@ -2,9 +2,10 @@
 
 use chrono::{DateTime, Utc};
 use rust_decimal::Decimal;
-use sqlx::{Postgres, QueryBuilder};
+use sqlx::{PgConnection, Postgres, QueryBuilder};
 
 use super::as_of::{AsOf, rows_selects, rows_sql};
+use super::changes::BatchSpan;
 use super::error::Doing;
 use super::queries::StoredQuery;
 use super::values::{Bound, WindowColumns, group_to_sql, push_reach, revenue_from_sql};
@@ -26,6 +27,8 @@ pub struct WindowSelection {
     pub reach: StoreReach,
     /// Only rows that are, or are not, final.
     pub is_final: Option<bool>,
+    /// Rows that these batches wrote last; not of the past.
+    pub batches: Option<BatchSpan>,
     /// Whether the query's windows are sessions.
     pub of_sessions: bool,
     /// With the booked corrections added, and rows that only they make.
@@ -107,36 +110,7 @@ impl Database {
         selection: &WindowSelection,
         limit: u32,
     ) -> Result<Vec<WindowRow>, DatabaseError> {
-        let mut select = QueryBuilder::<Postgres>::new("with selected as (select * from (");
-        for (index, rows) in shown_selects(query, selection).iter().enumerate() {
-            // Each has a limit of its own, so that none is read beyond the page.
-            let union = if index == 0 { "" } else { " union all " };
-            select.push(format!("{union}(select * from ({rows}) shown where true"));
-            push_conditions(&mut select, selection);
-            push_reach(&mut select, &query.spec.group_by, &selection.reach);
-            select.push(ORDER).push(" limit ").push_bind(i64::from(limit)).push(")");
-        }
-        select.push(") shown").push(ORDER).push(" limit ").push_bind(i64::from(limit));
-        let (figures, booked) = corrected(query, selection);
-        select.push(format!(
-            ") select selected.window_start, selected.window_end, selected.currency, selected.group_keys,
-                 is_final, batch_id, closed_by, {figures},
-                 late.orders as late_orders, late.revenue as late_revenue
-             from selected{booked} cross join lateral (
-                 select count(*) as orders, coalesce(sum(amount), 0) as revenue from dropped_events dropped
-                 where dropped.query_id = selected.query_id and dropped.reason = 'late'
-                     and dropped.group_keys = selected.group_keys
-                     and dropped.currency = selected.currency and {}{}
-             ) late{ORDER}",
-            late_window(selection),
-            late_condition(selection)
-        ));
-        let columns: Vec<RowColumns> = select
-            .build_query_as()
-            .fetch_all(&mut *self.reader().await?)
-            .await
-            .doing("read output rows")?;
-        columns.into_iter().map(RowColumns::read).collect()
+        windows_read(&mut *self.reader().await?, query, selection, limit).await
     }
 
     /// The start of the first window that `selection` could show and the end of the last, whatever it
@@ -150,27 +124,77 @@ impl Database {
         query: &StoredQuery,
         selection: &WindowSelection,
     ) -> Result<Option<(EventTime, EventTime)>, DatabaseError> {
-        let shown = shown_selects(query, selection).join(" union all ");
-        let mut select = QueryBuilder::<Postgres>::new(format!(
-            "select (select window_start from ({shown}) shown order by window_start limit 1),
-                 (select window_end from ({shown}) shown order by window_start desc limit 1)"
-        ));
-        let bounds: (Option<Bound>, Option<Bound>) = select
-            .build_query_as()
-            .fetch_one(&mut *self.reader().await?)
-            .await
-            .doing("read how far the output rows reach")?;
-        Ok(bounds.0.zip(bounds.1).map(|(Bound(first), Bound(end))| (first, end)))
+        window_bounds_read(&mut *self.reader().await?, query, selection).await
     }
+}
+
+/// [`Database::windows`] inside the caller's transaction.
+pub(super) async fn windows_read(
+    conn: &mut PgConnection,
+    query: &StoredQuery,
+    selection: &WindowSelection,
+    limit: u32,
+) -> Result<Vec<WindowRow>, DatabaseError> {
+    let mut select = QueryBuilder::<Postgres>::new("with selected as (select * from (");
+    for (index, rows) in shown_selects(query, selection).iter().enumerate() {
+        // Each has a limit of its own, so that none is read beyond the page.
+        let union = if index == 0 { "" } else { " union all " };
+        select.push(format!("{union}(select * from ({rows}) shown where true"));
+        push_conditions(&mut select, selection);
+        push_reach(&mut select, &query.spec.group_by, &selection.reach);
+        select.push(ORDER).push(" limit ").push_bind(i64::from(limit)).push(")");
+    }
+    select.push(") shown").push(ORDER).push(" limit ").push_bind(i64::from(limit));
+    let (figures, booked) = corrected(query, selection);
+    select.push(format!(
+            ") select selected.window_start, selected.window_end, selected.currency, selected.group_keys,
+                 is_final, batch_id, closed_by, {figures},
+                 late.orders as late_orders, late.revenue as late_revenue
+             from selected{booked} cross join lateral (
+                 select count(*) as orders, coalesce(sum(amount), 0) as revenue from dropped_events dropped
+                 where dropped.query_id = selected.query_id and dropped.reason = 'late'
+                     and dropped.group_keys = selected.group_keys
+                     and dropped.currency = selected.currency and {}{}
+             ) late{ORDER}",
+            late_window(selection),
+            late_condition(selection)
+        ));
+    let columns: Vec<RowColumns> =
+        select.build_query_as().fetch_all(conn).await.doing("read output rows")?;
+    columns.into_iter().map(RowColumns::read).collect()
+}
+
+/// [`Database::window_bounds`] inside the caller's transaction.
+pub(super) async fn window_bounds_read(
+    conn: &mut PgConnection,
+    query: &StoredQuery,
+    selection: &WindowSelection,
+) -> Result<Option<(EventTime, EventTime)>, DatabaseError> {
+    let shown = shown_selects(query, selection).join(" union all ");
+    let mut select = QueryBuilder::<Postgres>::new(format!(
+        "select (select window_start from ({shown}) shown order by window_start limit 1),
+                 (select window_end from ({shown}) shown order by window_start desc limit 1)"
+    ));
+    let bounds: (Option<Bound>, Option<Bound>) = select
+        .build_query_as()
+        .fetch_one(conn)
+        .await
+        .doing("read how far the output rows reach")?;
+    Ok(bounds.0.zip(bounds.1).map(|(Bound(first), Bound(end))| (first, end)))
 }
 
 /// The rows that are shown: as the stream wrote them, and in the corrected view those that only
 /// corrections make.
 fn shown_selects(query: &StoredQuery, selection: &WindowSelection) -> Vec<String> {
+    let of_batches = selection.batches.map_or(String::new(), |BatchSpan { after, last }| {
+        // Complete mode writes every row with every batch, also those that stay as they are.
+        const CHANGED_BY: &str = "coalesce(totals_batch_id, batch_id)";
+        format!(" and {CHANGED_BY} > {after} and {CHANGED_BY} <= {last}")
+    });
     let rows = rows_selects(query, selection.as_of).into_iter();
-    let mut shown: Vec<String> = rows
-        .map(|rows| format!("select *, closed_by is not null as is_final from ({rows}) standing"))
-        .collect();
+    let of_rows = "select *, closed_by is not null as is_final from";
+    let mut shown: Vec<String> =
+        rows.map(|rows| format!("{of_rows} ({rows}{of_batches}) standing")).collect();
     if selection.is_corrected {
         let (query_id, booked) = (query.query_id, by_then(selection));
         let rows = rows_sql(query, selection.as_of);

@@ -12,7 +12,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::task::{Context, Poll};
 use std::time::Duration;
 
-use axum::body::{Body, Bytes, HttpBody};
+use axum::body::{Bytes, HttpBody};
 use hyper::body::{Frame, Incoming, SizeHint};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio_util::sync::CancellationToken;
@@ -191,27 +191,27 @@ impl HttpBody for Coming {
 
 /// An answer's body: with each part that its client takes the waiting begins anew.
 #[derive(Debug)]
-pub(super) struct Going {
-    body: Body,
+pub(super) struct Going<B> {
+    body: B,
     place: Arc<Place>,
 }
 
-impl Going {
+impl<B> Going<B> {
     /// The body of an answer to the client at `place`.
-    pub(super) fn new(body: Body, place: Arc<Place>) -> Self {
+    pub(super) fn new(body: B, place: Arc<Place>) -> Self {
         place.waits();
         Self { body, place }
     }
 }
 
-impl HttpBody for Going {
+impl<B: HttpBody<Data = Bytes> + Unpin> HttpBody for Going<B> {
     type Data = Bytes;
-    type Error = axum::Error;
+    type Error = B::Error;
 
     fn poll_frame(
         mut self: Pin<&mut Self>,
         context: &mut Context<'_>,
-    ) -> Poll<Option<Result<Frame<Bytes>, axum::Error>>> {
+    ) -> Poll<Option<Result<Frame<Bytes>, B::Error>>> {
         let frame = Pin::new(&mut self.body).poll_frame(context);
         if frame.is_ready() {
             self.place.waits();

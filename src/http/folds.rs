@@ -10,7 +10,7 @@ use super::figures::{Figures, GroupMembers, moment_text};
 use super::params::Params;
 use super::problem::Problem;
 use super::row_stream::{PAGE_ROWS, Pages};
-use crate::database::{Database, DatabaseError, StoredQuery, WindowSelection};
+use crate::database::{DatabaseError, StoredQuery, WindowSelection, WindowSource};
 use crate::domain::{BatchId, Calendar, DayStart, EventTime, Granularity, WindowKey, Zone};
 use crate::finance::local_days::{FoldRange, FoldedRow, Folding};
 use crate::finance::local_fit::Foldable;
@@ -60,8 +60,8 @@ pub(super) fn calendar(params: &mut Params) -> Option<Calendar> {
 }
 
 /// Reads folds page by page.
-pub(super) struct FoldPages {
-    database: Database,
+pub(super) struct FoldPages<Rows> {
+    source: Rows,
     query: StoredQuery,
     /// The windows still to be read.
     selection: WindowSelection,
@@ -72,20 +72,20 @@ pub(super) struct FoldPages {
     is_done: bool,
 }
 
-impl FoldPages {
+impl<Rows: WindowSource> FoldPages<Rows> {
     /// The folds of `selection` in this calendar.
     ///
     /// # Errors
     /// A problem when windows lie across the calendar's boundaries, or the cursor is not of this list.
     pub(super) async fn new(
-        database: &Database,
+        mut source: Rows,
         query: &StoredQuery,
         calendar: &Calendar,
         mut selection: WindowSelection,
     ) -> Result<(Self, FoldRange), Problem> {
         let windows = Foldable::of(query.spec.window)?;
         let range = windows.range(selection.from, selection.to);
-        let held = database.window_bounds(query, &selection).await?;
+        let held = source.bounds(query, &selection).await?;
         let (from, to) = to_check(calendar, range, held, query);
         windows.check(calendar, from, to)?;
         let after = selection.after.take();
@@ -103,9 +103,8 @@ impl FoldPages {
             selection.from = selection.from.max(Some(calendar.period_of(through).bounds.start));
         }
         let folding = Folding::new(calendar.clone(), range, complete_through);
-        let (database, query) = (database.clone(), query.clone());
-        let is_done = false;
-        Ok((Self { database, query, selection, folding, is_final, after, is_done }, range))
+        let (query, is_done) = (query.clone(), false);
+        Ok((Self { source, query, selection, folding, is_final, after, is_done }, range))
     }
 
     /// Up to so many folds.
@@ -128,7 +127,7 @@ impl FoldPages {
         if self.is_done {
             return Ok(None);
         }
-        let windows = self.database.windows(&self.query, &self.selection, PAGE_ROWS).await?;
+        let windows = self.source.rows(&self.query, &self.selection, PAGE_ROWS).await?;
         let mut folds = VecDeque::new();
         for window in &windows {
             folds.extend(self.folding.take(window));
@@ -230,7 +229,7 @@ impl FoldBody {
     }
 }
 
-impl Pages for FoldPages {
+impl<Rows: WindowSource + 'static> Pages for FoldPages<Rows> {
     type Row = FoldBody;
 
     async fn next(&mut self) -> Result<Option<Vec<FoldBody>>, DatabaseError> {

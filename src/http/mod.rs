@@ -22,6 +22,7 @@ mod body;
 mod booking_body;
 mod browsers;
 mod checks;
+mod coding;
 mod connections;
 mod correction_examples;
 mod corrections;
@@ -46,6 +47,7 @@ mod format;
 mod health;
 mod heartbeats;
 mod json;
+mod kept;
 mod key_body;
 mod key_examples;
 mod keys;
@@ -86,10 +88,13 @@ mod serve;
 mod service;
 mod settings;
 mod stores;
+mod stream;
+mod stream_changes;
 #[cfg(test)]
 mod tests;
 mod trace;
 mod traffic;
+mod validators;
 mod window_answer;
 mod window_table;
 mod windows;
@@ -100,11 +105,15 @@ use std::sync::Arc;
 use axum::extract::FromRef;
 use checks::Checks;
 use connections::Connections;
+use kept::Kept;
 use problem::Problem;
 use problem_kind::ProblemKind;
-use tokio::sync::{Semaphore, SemaphorePermit};
+use stream_changes::{Changes, ChangesKey};
+use tokio::sync::{OwnedSemaphorePermit, Semaphore, SemaphorePermit};
 use tokio_util::task::TaskTracker;
 use traffic::Traffic;
+use validators::Source;
+use window_answer::RenderedPage;
 
 pub use local::LocalClient;
 pub use machine::{DataDisk, connections_within_limits};
@@ -119,6 +128,7 @@ use crate::database::Database;
 use crate::domain::Origin;
 use crate::intake::Intake;
 use crate::pipeline::Pipeline;
+use crate::reading::{Followers, Standings};
 
 /// What the handlers work with. Cheap to clone: every request does so several times.
 #[derive(Debug, Clone)]
@@ -149,7 +159,17 @@ pub struct Parts {
     traffic: Traffic,
     checks: Checks,
     reports: Arc<Semaphore>,
+    standings: Standings,
+    followers: Followers,
+    pages: Kept<Source, RenderedPage>,
+    changes: Kept<ChangesKey, Changes>,
+    streams: Arc<Semaphore>,
 }
+
+/// The most bytes of pages that are kept while they are asked for.
+const PAGES_BYTES_MAX: u64 = 8 * 1024 * 1024;
+/// The most bytes of changes that are kept for all who follow the same query.
+const CHANGES_BYTES_MAX: u64 = 4 * 1024 * 1024;
 
 impl Deref for App {
     type Target = Parts;
@@ -178,6 +198,8 @@ impl App {
         let (readiness, work) = (Readiness::starting(), TaskTracker::new());
         let (traffic, checks) = (Traffic::default(), Checks::default());
         let reports = Arc::new(Semaphore::new(settings.reports_max));
+        let standings = Standings::new(database.clone());
+        let followers = Followers::new(standings.clone());
         Self(Arc::new(Parts {
             database,
             intake,
@@ -192,6 +214,11 @@ impl App {
             traffic,
             checks,
             reports,
+            standings,
+            followers,
+            pages: Kept::new(PAGES_BYTES_MAX),
+            changes: Kept::new(CHANGES_BYTES_MAX),
+            streams: Arc::new(Semaphore::new(settings.streams_max)),
         }))
     }
 
@@ -199,6 +226,12 @@ impl App {
     /// a queue of reports would outlast their deadlines.
     fn report_place(&self) -> Result<SemaphorePermit<'_>, Problem> {
         self.reports.try_acquire().map_err(|_| Problem::of(ProblemKind::Busy))
+    }
+
+    /// A place among the streams at a time, to be held as long as one lasts.
+    fn stream_place(&self) -> Result<OwnedSemaphorePermit, Problem> {
+        let place = Arc::clone(&self.streams).try_acquire_owned();
+        place.map_err(|_| Problem::of(ProblemKind::Busy))
     }
 
     /// Makes the runners match the queries after a change.

@@ -38,6 +38,12 @@ impl Readiness {
         *self.phase.borrow()
     }
 
+    /// Comes back when the service stops.
+    pub async fn stopping(&self) {
+        // All senders gone means that as well.
+        let _ = self.phase.subscribe().wait_for(|phase| *phase == Phase::Stopping).await;
+    }
+
     /// Goes on to `phase`.
     pub fn enter(&self, phase: Phase) {
         self.phase.send_replace(phase);

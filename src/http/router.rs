@@ -22,7 +22,8 @@ use super::secured::secured;
 use super::traffic::Traffic;
 use super::{
     App, audit, corrections, delay_advice, dropped_events, events, health, heartbeats, keys,
-    lateness, metrics, progress, quarantine, queries, receipts, reconciliation, service, windows,
+    lateness, metrics, progress, quarantine, queries, receipts, reconciliation, service, stream,
+    windows,
 };
 
 /// What the API says of itself.
@@ -68,6 +69,7 @@ fn addresses() -> OpenApiRouter<App> {
         .routes(routes!(progress::query_progress))
         .routes(routes!(progress::all_progress))
         .routes(routes!(dropped_events::list_dropped_events))
+        .routes(routes!(stream::follow))
         .routes(routes!(reconciliation::query_reconciliation))
         .routes(routes!(reconciliation::hourly_reconciliation))
         .routes(routes!(lateness::lateness))

@@ -14,6 +14,7 @@ use tokio::net::{TcpListener, TcpStream};
 use tower::Service as _;
 use tracing::{debug, info, warn};
 
+use super::coding::compressed;
 use super::connections::{Coming, Going, Place};
 use super::{App, Phase, router};
 
@@ -70,6 +71,7 @@ fn connect(
     // Small answers leave at once; a connection without this is only slower.
     let _ = stream.set_nodelay(true);
     let at = Arc::clone(&place);
+    let router = compressed(router);
     let answering = service_fn(move |request: hyper::Request<_>| {
         let (mut router, place) = (router.clone(), Arc::clone(&at));
         async move {

@@ -106,6 +106,8 @@ pub(super) struct Limits {
     list_limit_max: u32,
     /// The most reports made at a time.
     reports_max: usize,
+    /// The most streams of events at a time.
+    streams_max: usize,
     /// The most connections at a time.
     connections_max: usize,
     /// How long the head of a request may take.
@@ -130,6 +132,7 @@ impl From<HttpSettings> for Limits {
             key_events_per_second: settings.key_events_per_second,
             list_limit_max: settings.list_limit_max,
             reports_max: settings.reports_max,
+            streams_max: settings.streams_max,
             connections_max: settings.connections_max,
             header_timeout: settings.header_timeout.to_string(),
             body_timeout: settings.body_timeout.to_string(),

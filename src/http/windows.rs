@@ -130,6 +130,7 @@ impl Selected {
             group,
             reach,
             is_final,
+            batches: None,
             of_sessions: matches!(query.spec.window, WindowSpec::Session { .. }),
             is_corrected,
             as_of: None,

@@ -24,6 +24,7 @@ pub(crate) const ALL: &[&str] = &[
     "pipeline",
     "finance",
     "access",
+    "reading",
     "http",
     "import",
     "bench",
@@ -91,6 +92,7 @@ pub(crate) const LAYERS: &[Layer] = &[
         &["domain", "database", "clock"],
         &["getrandom", "sha2", "subtle", "thiserror", "tokio", "tracing"],
     ),
+    layer("reading", &["domain", "database"], &["tokio", "tracing"]),
     layer(
         "http",
         &[
@@ -100,6 +102,7 @@ pub(crate) const LAYERS: &[Layer] = &[
             "pipeline",
             "finance",
             "access",
+            "reading",
             "clock",
             "table",
             "telemetry",
@@ -113,6 +116,7 @@ pub(crate) const LAYERS: &[Layer] = &[
             "http_body_util",
             "hyper",
             "hyper_util",
+            "quick_cache",
             "serde",
             "serde_json",
             "thiserror",

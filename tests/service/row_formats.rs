@@ -87,7 +87,7 @@ async fn every_form_of_a_list_says_the_same() {
 
         let csv = get_as(&service, path, "text/csv").await;
         assert_eq!(csv.header("content-type"), "text/csv; charset=utf-8; header=present");
-        assert_eq!(csv.header("vary"), "accept");
+        assert!(csv.header("vary").starts_with("accept"));
         let (header, lines) = table(text(&csv));
         assert_eq!((header.len(), lines.len()), (columns, rows), "{path}: {header:?}");
         for (line, row) in lines.iter().zip(listed) {

@@ -11,7 +11,7 @@ pub mod postgres;
 pub mod service;
 pub mod tcp_way;
 
-pub use client::{Answer, a_sale, gzip, zstd};
+pub use client::{Answer, a_sale, gunzip, gzip, unzstd, zstd};
 pub use exposition::Scrape;
 pub use fault_proxy::Fault;
 pub use faulted_store::FaultedStore;
