@@ -8,8 +8,8 @@ use std::collections::BTreeMap;
 
 use crate::database::{Finding, ReconciliationSnapshot, Recount, RecountRange};
 use crate::domain::{
-    Currency, EventField, EventId, EventTime, GroupKey, Money, StoreReach, Totals, WindowKey,
-    WindowSpec,
+    Currency, EventField, EventId, EventTime, GroupKey, Money, OutputMode, StoreReach, Totals,
+    WindowKey, WindowSpec,
 };
 
 /// What a window's comparison comes to; the first that applies.
@@ -285,7 +285,8 @@ fn gather(snapshot: &ReconciliationSnapshot) -> BTreeMap<WindowKey, Line> {
             line.late_event_ids.extend(event_ids.iter().cloned());
         });
     }
-    for (key, totals) in snapshot.open.iter().flatten() {
+    let is_append = snapshot.query.spec.output_mode == OutputMode::Append;
+    for (key, totals) in snapshot.open.iter().flatten().filter(|_| is_append) {
         line(key, &|line| {
             line.parts.open = line.parts.open.plus(*totals);
             line.is_final = false;
@@ -306,8 +307,10 @@ fn gather(snapshot: &ReconciliationSnapshot) -> BTreeMap<WindowKey, Line> {
             line(key, &|line| line.findings.push(finding.detail.clone()));
         }
     }
-    if snapshot.open.is_none() {
-        open_by_the_rest(snapshot, &mut lines);
+    match &snapshot.open {
+        None if is_append => open_by_the_rest(snapshot, &mut lines),
+        Some(state) if !is_append => hold_state_against_rows(state, snapshot, &mut lines),
+        None | Some(_) => {}
     }
     let RecountRange { from, to } = snapshot.range;
     lines.retain(|key, _| {
@@ -315,6 +318,26 @@ fn gather(snapshot: &ReconciliationSnapshot) -> BTreeMap<WindowKey, Line> {
         from.is_none_or(|from| start >= from) && to.is_none_or(|to| start < to)
     });
     lines
+}
+
+/// Outside append mode the state is what the rows of windows that are not final say; the next batch goes
+/// on from it.
+fn hold_state_against_rows(
+    state: &[(WindowKey, Totals)],
+    snapshot: &ReconciliationSnapshot,
+    lines: &mut BTreeMap<WindowKey, Line>,
+) {
+    let rows = snapshot.stream.iter().filter(|(_, _, is_final)| !is_final);
+    let mut rows: BTreeMap<&WindowKey, Totals> =
+        rows.map(|(key, totals, _)| (key, *totals)).collect();
+    let odd: Vec<&WindowKey> = state
+        .iter()
+        .filter_map(|(key, totals)| (rows.remove(key) != Some(*totals)).then_some(key))
+        .collect();
+    for key in odd.into_iter().chain(rows.into_keys()) {
+        let findings = &mut lines.entry(key.clone()).or_insert(Line::EMPTY).findings;
+        findings.push("the state is not what the stream's row says".to_owned());
+    }
 }
 
 /// What was in state at an earlier moment: of windows that were not final then, what the query had
