@@ -15,7 +15,7 @@ run:
 test:
 	@scripts/install
 	cargo test --locked
-	cargo test --locked --features defects --test defects
+	cargo test --locked --features defects,faults --test defects --test campaign
 
 lint:
 	@scripts/install --with-lint-tools

@@ -78,6 +78,10 @@ pub struct ServeSettings {
     /// What is logged.
     #[command(flatten)]
     pub log: LogSettings,
+    /// Where `tests/campaign` has the service die.
+    #[cfg(feature = "faults")]
+    #[arg(long, env = "TILLMARK_FAULT", hide = true)]
+    pub fault: Option<crate::faults::FaultPlan>,
 }
 
 impl ServeSettings {

@@ -24,9 +24,13 @@
 //! | [`mod@bench`] | made-up events → a running service, measured | rules, SQL, another machine |
 //! | [`report`] | the reports on the command line | HTTP, SQL, rules of its own |
 //! | [`table`] | rows as CSV, in one dialect | what the rows mean |
+//! | [`faults`] | the points at which tests have the service die; nothing that ships has them | everything else |
 //! | [`embedded`] | the private Postgres | SQL, async |
 //!
 //! `tests/architecture.rs` keeps this table true.
+
+#[macro_use]
+pub mod faults;
 
 pub mod access;
 pub mod app;

@@ -23,6 +23,8 @@ const RECONNECT_PAUSE: Duration = Duration::from_millis(50);
 #[derive(Debug)]
 pub(super) struct Run {
     pub(super) address: SocketAddr,
+    /// The header that shows the key, if there is one, with the end of its line.
+    pub(super) authorization: String,
     pub(super) recipe: Recipe,
     pub(super) pace: Arc<Pace>,
     pub(super) batch: u32,
@@ -131,8 +133,9 @@ impl Connection<'_> {
     /// of the machine as the service that is measured.
     async fn exchange(&mut self, request: &Request) -> Result<Answer, Broken> {
         let mut message = format!(
-            "POST /v1/events HTTP/1.1\r\nhost: {}\r\ncontent-type: {}\r\ncontent-length: {}\r\n\r\n",
+            "POST /v1/events HTTP/1.1\r\nhost: {}\r\n{}content-type: {}\r\ncontent-length: {}\r\n\r\n",
             self.run.address,
+            self.run.authorization,
             self.run.recipe.content_type(),
             request.body.len(),
         )

@@ -42,6 +42,7 @@ pub(super) async fn append_fast(
         }
     }
     let Some(stored) = store(conn, &fresh.events, guard).await? else { return Ok(None) };
+    fault_point!("ingest.stored");
     let known = stored.taken()?;
     let positions =
         (0_u32..).zip(&fresh.events).map(|(nth, event)| (stored.first_seq.plus(nth), event));

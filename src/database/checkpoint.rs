@@ -41,6 +41,7 @@ impl Database {
     ) -> Result<(StoredQuery, State), DatabaseError> {
         let mut transaction = self.engine.begin().await.doing("begin loading a query")?;
         let query = find(&mut transaction, name, true).await?;
+        fault_point!("recovery.query_read");
         let columns: Vec<WindowColumns> = sqlx::query_as(
             "select window_start, window_end, currency, group_keys, orders, revenue
              from window_state where query_id = $1",
@@ -53,9 +54,11 @@ impl Database {
             .iter()
             .map(|row| row.read().map(|(key, totals)| Row { key, totals }))
             .collect::<Result<Vec<_>, _>>()?;
+        fault_point!("recovery.windows_read");
         let remembered = duplicates_load(&mut transaction, query.query_id).await?;
         let state = State::restore(query.watermarks, query.newest_event_time, windows, remembered);
         transaction.commit().await.doing("finish loading a query")?;
+        fault_point!("recovery.loaded");
         Ok((query, state))
     }
 
@@ -104,6 +107,7 @@ impl Database {
         outcome: &Outcome,
     ) -> Result<PreparedCommit, DatabaseError> {
         let mut transaction = self.engine.begin().await.doing("begin a batch's commit")?;
+        fault_point!("engine.begun");
         let kept = outcome;
         // Only there so that `tests/defects` can show that a lost watermark is noticed.
         #[cfg(feature = "defects")]
@@ -112,12 +116,18 @@ impl Database {
         // Only there so that `tests/defects` can show that a position of its own is noticed.
         #[cfg(feature = "defects")]
         let mut transaction = self.defective_transaction(transaction).await?;
+        fault_point!("engine.advanced");
         let conn = &mut *transaction;
         state_remove(conn, query.query_id, outcome).await?;
+        fault_point!("engine.state_removed");
         state_upsert(conn, query.query_id, &outcome.state_changed).await?;
+        fault_point!("engine.state_written");
         rows_write(conn, query, outcome, moment).await?;
+        fault_point!("engine.rows_written");
         duplicates_write(conn, query.query_id, outcome).await?;
+        fault_point!("engine.duplicates_written");
         dropped_insert(conn, query, outcome).await?;
+        fault_point!("engine.dropped_written");
         Ok(PreparedCommit { transaction, query_id: query.query_id, moment })
     }
 }
@@ -130,6 +140,7 @@ impl PreparedCommit {
     /// state must be thrown away and loaded again.
     pub async fn commit(mut self, entry: &ProgressEntry) -> Result<DateTime<Utc>, DatabaseError> {
         progress_insert(&mut self.transaction, self.query_id, entry, self.moment).await?;
+        fault_point!("engine.progress_written");
         self.transaction.commit().await.doing("commit a batch")?;
         Ok(self.moment)
     }
@@ -202,6 +213,7 @@ async fn state_remove(
         .await
         .doing("remove the state of merged sessions")?;
     }
+    fault_point!("engine.merged_removed");
     if !outcome.state_removed.is_empty() {
         sqlx::query("delete from window_state where query_id = $1 and window_end <= $2")
             .bind(query_id)

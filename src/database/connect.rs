@@ -77,6 +77,7 @@ impl Database {
     /// [`DatabaseError::Migrate`]; the service cannot start then.
     pub async fn start(url: &str, sizes: PoolSizes, wait_max: Span) -> Result<Self, DatabaseError> {
         let database = Self::join(url, sizes, wait_max).await?;
+        fault_point!("recovery.connected");
         MIGRATOR.run(&database.engine).await.map_err(DatabaseError::Migrate)?;
         Ok(database)
     }

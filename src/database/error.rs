@@ -63,6 +63,12 @@ pub enum DatabaseError {
         /// The first moment that can be read.
         since: EventTime,
     },
+    /// A report would have more lines than fit into memory with others beside it.
+    #[error("the report would have more than {max} windows")]
+    TooManyWindows {
+        /// The most.
+        max: usize,
+    },
     /// Something stored does not read back as what it must be.
     #[error("the stored {what} cannot be read: {detail}")]
     Unreadable {
@@ -88,6 +94,7 @@ impl DatabaseError {
             | Self::NoSuchQuery(_)
             | Self::NotYet { .. }
             | Self::BeforeHistory { .. }
+            | Self::TooManyWindows { .. }
             | Self::Unreadable { .. } => false,
         }
     }

@@ -57,7 +57,6 @@ mod recount_sql;
 mod replay_log;
 mod run_requests;
 mod values;
-mod window_bounds;
 mod windows;
 
 pub use api_keys::{KeyCursor, LiveKey, LiveKeys, Rotated, SecretHash, StoredKey};

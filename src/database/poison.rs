@@ -43,13 +43,17 @@ impl Database {
         if done.rows_affected() != 1 {
             return Err(DatabaseError::ProgressMoved);
         }
-        sqlx::query("insert into poison_events (query_id, seq, reason) values ($1, $2, $3)")
-            .bind(query.query_id)
-            .bind(seq)
-            .bind(reason)
-            .execute(&mut *transaction)
-            .await
-            .doing("keep why a record was set aside")?;
+        // Under the lock of the query's row, so that a moment settled before has seen it (`as_of`).
+        sqlx::query(
+            "insert into poison_events (query_id, seq, reason, found_at)
+             values ($1, $2, $3, clock_timestamp())",
+        )
+        .bind(query.query_id)
+        .bind(seq)
+        .bind(reason)
+        .execute(&mut *transaction)
+        .await
+        .doing("keep why a record was set aside")?;
         transaction.commit().await.doing("set a record aside")?;
         Ok(Some(Seq::new(seq)))
     }

@@ -9,7 +9,7 @@ use super::lease::LeaseEpoch;
 use super::values::{unreadable, watermark_from_sql};
 use super::{Database, DatabaseError};
 use crate::domain::{
-    BatchId, EventTime, OutputMode, QueryName, QuerySpec, QuerySpecText, Seq, Start,
+    BatchId, EventTime, OutputMode, QueryName, QuerySpec, QuerySpecText, Seq, Start, Window,
 };
 use crate::engine::Watermarks;
 
@@ -53,6 +53,12 @@ impl StoredQuery {
     pub fn complete_through(&self) -> Option<EventTime> {
         let closes = self.spec.output_mode != OutputMode::Complete;
         closes.then(|| self.spec.window.complete_through(self.watermarks.current)).flatten()
+    }
+
+    /// Whether a window is final.
+    pub fn closes(&self, window: Window) -> bool {
+        self.spec.output_mode != OutputMode::Complete
+            && window.is_closed_at(self.watermarks.current)
     }
 
     /// Whether a batch without data is due once the log has nothing more.

@@ -6,7 +6,7 @@
 
 use std::collections::BTreeMap;
 
-use crate::database::{ReconciliationSnapshot, Recount, RecountRange};
+use crate::database::{Finding, ReconciliationSnapshot, Recount, RecountRange};
 use crate::domain::{
     Currency, EventField, EventId, EventTime, GroupKey, Money, StoreReach, Totals, WindowKey,
     WindowSpec,
@@ -189,8 +189,8 @@ pub struct Reconciliation {
     pub totals: BTreeMap<Currency, CurrencyTotals>,
     /// How many lines are unexplained, and what was met besides that nobody can explain.
     pub unexplained: usize,
-    /// What was met and belongs to no line; each a sentence without its full stop.
-    pub findings: Vec<String>,
+    /// What was met and belongs to no line.
+    pub findings: Vec<Finding>,
 }
 
 /// Which lines to keep: those of one currency, and of these values of the group key by their places;
@@ -215,13 +215,8 @@ impl LineFilter {
     }
 }
 
-/// Compares both sides of a snapshot.
-pub fn compare(snapshot: &ReconciliationSnapshot) -> Reconciliation {
-    compare_some(snapshot, &LineFilter::default())
-}
-
 /// Compares both sides of a snapshot in the lines that `filter` keeps.
-pub fn compare_some(snapshot: &ReconciliationSnapshot, filter: &LineFilter) -> Reconciliation {
+pub fn compare(snapshot: &ReconciliationSnapshot, filter: &LineFilter) -> Reconciliation {
     let complete_through = snapshot.query.complete_through();
     let mut lines = gather(snapshot);
     lines.retain(|key, _| filter.keeps(&snapshot.query.spec.group_by, key));
@@ -239,10 +234,10 @@ pub fn compare_some(snapshot: &ReconciliationSnapshot, filter: &LineFilter) -> R
     }
     let lines_unexplained = lines.values().filter(|line| line.verdict() == Verdict::Unexplained);
     let is_whole = !filter.reach.is_bound();
-    let elsewhere = || snapshot.findings.iter().filter(|finding| is_whole && finding.key.is_none());
-    let faults_elsewhere = elsewhere().filter(|finding| finding.is_fault).count();
+    let elsewhere = snapshot.findings.iter().filter(|finding| is_whole && finding.key.is_none());
+    let findings: Vec<Finding> = elsewhere.cloned().collect();
+    let faults_elsewhere = findings.iter().filter(|finding| finding.is_fault).count();
     let unexplained = lines_unexplained.count().saturating_add(faults_elsewhere);
-    let findings = elsewhere().map(|finding| finding.detail.clone()).collect();
     let mut lines: Vec<(WindowKey, Line)> = lines.into_iter().collect();
     lines.sort_by(|(a, _), (b, _)| reading_order(a).cmp(&reading_order(b)));
     Reconciliation { lines, totals, unexplained, findings }
@@ -272,9 +267,16 @@ fn gather(snapshot: &ReconciliationSnapshot) -> BTreeMap<WindowKey, Line> {
         });
     }
     for (key, totals, is_final) in &snapshot.stream {
+        let is_closed = snapshot.query.closes(key.window);
         line(key, &|line| {
             line.is_final = *is_final && (line.stream.is_none() || line.is_final);
             line.stream = Some(line.stream.unwrap_or_default().plus(*totals));
+            if *is_final != is_closed {
+                let (says, told) = if is_closed { ("not ", "") } else { ("", "not ") };
+                line.findings.push(format!(
+                    "the stream's row is {says}marked final, and by the watermark its window is {told}closed"
+                ));
+            }
         });
     }
     for (key, totals, event_ids) in &snapshot.late {

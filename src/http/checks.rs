@@ -13,7 +13,7 @@ use super::{App, Phase};
 use crate::clock::Stopwatch;
 use crate::database::{Database, DatabaseError, RecountRange};
 use crate::domain::{QueryName, Span, WindowSpec};
-use crate::finance::reconcile;
+use crate::finance::reconcile::{self, LineFilter};
 
 /// A turn begins no further check after this time; the next turn goes on with the others.
 const TURN_MAX: Duration = Duration::from_secs(1);
@@ -96,8 +96,8 @@ async fn check(database: &Database, name: &QueryName) -> Result<Option<Check>, D
         WindowSpec::Session { gap } => gap,
     };
     let range = RecountRange { from: Some(newest.minus(window.max(Span::DAY))), to: None };
-    let snapshot = database.reconciliation_snapshot(name, range).await?;
-    let unexplained = reconcile::compare(&snapshot).unexplained;
+    let snapshot = database.reconciliation_snapshot(name, range, None).await?;
+    let unexplained = reconcile::compare(&snapshot, &LineFilter::default()).unexplained;
     let state_bytes = database.query_state_bytes(name).await?;
     let since = Stopwatch::start();
     Ok(Some(Check { unexplained, state_bytes, checked_at: snapshot.as_of, since }))

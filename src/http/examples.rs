@@ -259,6 +259,7 @@ pub(super) fn reconciliation() -> Value {
     json!({
         "query": "hourly_sales", "as_of": "2026-10-01T12:41:00.000512Z",
         "watermark": "2026-10-01T11:40:00.000Z", "complete_through": "2026-10-01T11:00:00Z",
+        "range": { "from": null, "to": "2026-10-01T10:00:00Z" },
         "windows": [line], "totals": { "USD": totals }, "unexplained": 0, "findings": [],
     })
 }

@@ -5,14 +5,13 @@ use std::collections::VecDeque;
 use serde::Serialize;
 use utoipa::{IntoParams, ToSchema};
 
-use super::figures::{Figures, GroupMembers, GroupMembersSchema, moment_text};
+use super::counted_body::CountedBody;
+use super::figures::{Figures, GroupMembers, moment_text};
 use super::params::Params;
 use super::problem::Problem;
 use super::row_stream::{PAGE_ROWS, Pages};
 use crate::database::{Database, DatabaseError, StoredQuery, WindowSelection};
-use crate::domain::{
-    BatchId, Calendar, ClosedBy, DayStart, EventTime, Granularity, WindowKey, Zone,
-};
+use crate::domain::{BatchId, Calendar, DayStart, EventTime, Granularity, WindowKey, Zone};
 use crate::finance::local_days::{FoldRange, FoldedRow, Folding};
 use crate::finance::local_fit::Foldable;
 
@@ -86,7 +85,7 @@ impl FoldPages {
     ) -> Result<(Self, FoldRange), Problem> {
         let windows = Foldable::of(query.spec.window)?;
         let range = windows.range(selection.from, selection.to);
-        let held = database.window_bounds(query.query_id).await?;
+        let held = database.window_bounds(query, &selection).await?;
         let (from, to) = to_check(calendar, range, held, query);
         windows.check(calendar, from, to)?;
         let after = selection.after.take();
@@ -201,31 +200,14 @@ pub(super) struct FoldBody {
     /// Whether the asked range cut the period.
     pub(super) partial: bool,
     #[serde(flatten)]
-    #[schema(value_type = GroupMembersSchema)]
-    pub(super) group: GroupMembers,
-    /// ISO 4217.
-    #[schema(example = "EUR")]
-    pub(super) currency: &'static str,
-    #[serde(flatten)]
-    pub(super) figures: Figures,
-    /// Whether every window from `from` to `to` is final, those without a row included.
-    pub(super) r#final: bool,
-    /// The last batch that wrote one of the windows.
-    pub(super) batch_id: Option<i64>,
-    /// When that was, by the database's clock.
-    #[schema(format = DateTime)]
-    pub(super) written_at: String,
-    /// What made it final: `watermark`, or `idle` where the wall clock closed a window; null while it is not.
-    #[schema(example = "watermark")]
-    pub(super) closed_by: Option<&'static str>,
-    /// Events for the windows that came too late to count.
-    pub(super) late_since: Figures,
+    pub(super) counted: CountedBody,
 }
 
 impl FoldBody {
     /// A fold in words of the API.
     pub(super) fn of(fold: &FoldedRow, query: &StoredQuery) -> Self {
         let (period, covered) = (fold.period, fold.covered);
+        let figures = |totals| Figures::of(totals, fold.currency);
         Self {
             date: period.date(),
             start: period.bounds.start.to_string(),
@@ -233,14 +215,17 @@ impl FoldBody {
             from: covered.start.to_string(),
             to: covered.end.to_string(),
             partial: fold.is_partial(),
-            group: GroupMembers::of(&query.spec.group_by, &fold.group),
-            currency: fold.currency.code(),
-            figures: Figures::of(fold.totals, fold.currency),
-            r#final: fold.is_final(),
-            batch_id: fold.batch_id.map(BatchId::get),
-            written_at: moment_text(fold.written_at),
-            closed_by: fold.closed_by.map(ClosedBy::as_str),
-            late_since: Figures::of(fold.late_since, fold.currency),
+            counted: CountedBody {
+                group: GroupMembers::of(&query.spec.group_by, &fold.group),
+                currency: fold.currency.code(),
+                figures: figures(fold.totals),
+                r#final: fold.is_final(),
+                batch_id: fold.batch_id.map(BatchId::get),
+                written_at: moment_text(fold.written_at),
+                closed_by: fold.closed_by.map(|closed_by| closed_by.as_str().to_owned()),
+                late_since: figures(fold.late_since),
+                corrections: fold.corrections.map(figures),
+            },
         }
     }
 }

@@ -6,6 +6,7 @@ use serde::Serialize;
 use utoipa::ToSchema;
 
 use super::App;
+use super::figures::RangeBody;
 use super::folds::{FoldBody, FoldPages, calendar};
 use super::format::{Format, vary_by_accept};
 use super::paging::PageLink;
@@ -84,7 +85,10 @@ impl Asked<'_> {
         let database = &self.app.database;
         let (mut pages, range) =
             FoldPages::new(database, self.query, calendar, selection.clone()).await?;
-        let writer = RowWriter::new(self.format, fold_columns(&self.query.spec.group_by));
+        let writer = RowWriter::new(
+            self.format,
+            fold_columns(&self.query.spec.group_by, selection.is_corrected),
+        );
         if !self.is_page {
             return stream(self.app, pages, writer).await;
         }
@@ -99,7 +103,8 @@ impl Asked<'_> {
     }
 
     fn window_writer(&self) -> RowWriter<RowBody> {
-        let columns = window_columns(&self.query.spec.group_by, self.names_hours);
+        let is_corrected = self.selected.selection.is_corrected;
+        let columns = window_columns(&self.query.spec.group_by, is_corrected, self.names_hours);
         RowWriter::new(self.format, columns)
     }
 
@@ -109,7 +114,7 @@ impl Asked<'_> {
             query: query.name.to_string(),
             watermark: query.watermarks.current.to_string(),
             complete_through: query.complete_through().map(|time| time.to_string()),
-            range: range.into(),
+            range: RangeBody::of(range.from, range.to),
             rows,
             next_cursor,
         };
@@ -135,26 +140,6 @@ pub(super) struct WindowsAnswer {
     rows: RowsBody,
     /// What to ask the next page with; null at the end.
     next_cursor: Option<String>,
-}
-
-/// A half-open range; with `granularity`, from the start of the first window in it to the end of the
-/// last.
-#[derive(Debug, Serialize, ToSchema)]
-#[schema(as = Range)]
-struct RangeBody {
-    /// The first moment inside; null: from the beginning.
-    #[schema(format = DateTime)]
-    from: Option<String>,
-    /// The first moment no longer inside; null: to the end.
-    #[schema(format = DateTime)]
-    to: Option<String>,
-}
-
-impl From<Range> for RangeBody {
-    fn from(Range { from, to }: Range) -> Self {
-        let text = |time: crate::domain::EventTime| time.to_string();
-        Self { from: from.map(text), to: to.map(text) }
-    }
 }
 
 /// Windows, or with `granularity` what they come to.

@@ -222,12 +222,14 @@ impl Writer {
             let mut queue = shared.lock().await;
             let Some(first) = queue.recv().await else { break };
             let batch = self.take_waiting(first, &mut queue);
+            fault_point!("ingest.taken");
             let events: usize = batch.iter().map(|one| one.request.events().len()).sum();
             // The other writer makes the next append ready meanwhile, and Postgres goes on with it
             // while this one waits for the disk. Small ones would only become smaller by that: what
             // comes while one is stored gathers.
             let kept = (events < PIPELINED_EVENTS_MIN).then_some(queue);
             self.commit(batch).await;
+            fault_point!("ingest.answered");
             drop(kept);
         }
         debug!("Every request is answered; the writer ends");
@@ -253,6 +255,7 @@ impl Writer {
         }
         match self.append(&requests).await {
             Ok(appended) => {
+                fault_point!("ingest.answering");
                 for ((answer, _room), appended) in askers.into_iter().zip(appended) {
                     // Nobody waits any more where the client went away; the events are stored.
                     let _ = answer.send(Ok(appended));

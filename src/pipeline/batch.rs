@@ -106,17 +106,20 @@ impl Loaded {
         let total = Stopwatch::start();
         self.has_read = true;
         let batch = database.raw_log_batch(&self.rules, self.query.position, events_max).await?;
+        fault_point!("engine.read");
         let read_us = total.elapsed_us();
         let position = batch.last_seq().unwrap_or(self.query.position);
         let compute = Stopwatch::start();
         self.has_read = !batch.is_empty();
         let outcome = self.step(&batch)?;
+        fault_point!("engine.stepped");
         let compute_us = compute.elapsed_us();
         match outcome {
             None if batch.is_empty() && self.query.error.is_none() => Ok(Ran::Nothing),
             None => {
                 // Also takes back an error whose batch was committed all the same.
                 database.checkpoint_skip(self.lease, &self.query, position).await?;
+                fault_point!("engine.skipped");
                 self.query.position = position;
                 self.query.error = None;
                 Ok(if batch.is_empty() { Ran::Nothing } else { Ran::Skipped })
@@ -158,6 +161,7 @@ impl Loaded {
         let positions = (self.query.position, position);
         let entry = ProgressEntry::of(self.query.next_batch_id, outcome, positions, durations);
         let timestamp = prepared.commit(&entry).await?;
+        fault_point!("engine.committed");
         let commit_us = commit.elapsed_us();
         info!(
             batch.n_events_in = entry.events_in,

@@ -36,6 +36,7 @@ pub(crate) const ALL: &[&str] = &[
     "app",
     "demo",
     "commands",
+    "faults",
 ];
 /// Every crate but those that have one home: sqlx, axum, utoipa.
 const TOP_CRATES: &[&str] = &[
@@ -69,7 +70,10 @@ pub(crate) const LAYERS: &[Layer] = &[
         &["domain", "database", "clock"],
         &["thiserror", "tokio", "tokio_util", "tracing"],
     ),
+    layer("faults", &[], &["thiserror"]),
     layer("database", &["domain", "engine"], DATABASE_CRATES),
+    // A mistake on purpose, for `tests/campaign`.
+    layer("database/append_copy", &["domain", "faults"], DATABASE_CRATES),
     layer("database/connect", &["domain"], &["sqlx", "thiserror", "tokio", "tracing", "uuid"]),
     layer(
         "pipeline",
@@ -152,7 +156,7 @@ pub(crate) const LAYERS: &[Layer] = &[
     ),
     layer("table", &[], &["csv"]),
     layer("embedded", &[], &["rustix", "thiserror", "tracing"]),
-    layer("config", &["domain", "embedded", "telemetry"], &["clap", "thiserror"]),
+    layer("config", &["domain", "embedded", "telemetry", "faults"], &["clap", "thiserror"]),
     layer("clock", &["domain"], &["chrono", "tokio"]),
     layer("telemetry", &[], &["thiserror", "tracing", "tracing_subscriber"]),
     layer("app", ALL, TOP_CRATES),

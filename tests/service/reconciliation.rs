@@ -204,12 +204,24 @@ async fn damage_in_any_table_is_found_and_named() {
         (
             "insert into dropped_events select query_id, 999, window_start, window_end, currency, group_keys, amount, reason, batch_id, watermark, late_by_ms from dropped_events where {q}",
             NINE,
-            "disagree",
+            "the ledger has entries for events that the raw log does not hold here: seq 999",
         ),
         (
             "update raw_events set currency = 'ZZZ' where event_id = '10:05:00-placed'",
             TEN,
             "the raw log holds no event",
+        ),
+        // It takes the place of a lost one, to the cent.
+        ("update dropped_events set seq = 999 where {q}", NINE, "does not hold here: seq 999"),
+        (
+            "update window_rows set closed_by = null where {q} and window_start = '2026-10-01T10:00Z'",
+            TEN,
+            "the stream's row is not marked final",
+        ),
+        (
+            "update window_rows set window_end = 'infinity' where {q} and window_start = '2026-10-01T10:00Z'",
+            TEN,
+            "the stream has no row",
         ),
         (
             "update window_rows set revenue = 'NaN' where {q} and window_start = '2026-10-01T10:00Z'",
@@ -235,7 +247,7 @@ async fn damage_in_any_table_is_found_and_named() {
         assert_eq!(line["status"], "unexplained", "{damage}: {line}");
         let named = line["findings"][0].as_str().unwrap();
         assert!(named.contains(finding), "{damage}: {named}");
-        if damage.contains("ZZZ") || damage.contains("NaN") {
+        if ["ZZZ", "NaN", "infinity"].iter().any(|odd| damage.contains(odd)) {
             let said = answer.body["findings"][0].as_str().unwrap();
             assert!(said.contains("cannot be"), "{damage}: {said}");
         }

@@ -9,7 +9,7 @@ use tillmark::database::{
     AppendMemory, AppendRequest, Database, FutureGuard, PoolSizes, RecountRange,
 };
 use tillmark::domain::{IdentifiedEvent, QueryName, QuerySpec, QuerySpecText, Seq};
-use tillmark::finance::reconcile;
+use tillmark::finance::reconcile::{self, LineFilter};
 use tillmark::intake::{BodyFormat, BodyLimits, EventDefaults};
 use tillmark::pipeline::{Pipeline, RunError};
 use tokio::sync::watch;
@@ -157,8 +157,8 @@ impl FaultedStore {
             traces.extend(rows);
         }
         let whole = RecountRange::default();
-        let snapshot = self.direct.reconciliation_snapshot(name, whole).await.unwrap();
-        match reconcile::compare(&snapshot).unexplained {
+        let snapshot = self.direct.reconciliation_snapshot(name, whole, None).await.unwrap();
+        match reconcile::compare(&snapshot, &LineFilter::default()).unexplained {
             0 => Ok(traces),
             lines => Err(format!("the reconciliation has {lines} unexplained lines")),
         }
