@@ -68,7 +68,7 @@ async fn measure(url: &str) {
         wait_until_all_have_read(&mut conn).await;
         println!(
             "from exec to ready: {ready:.0?}; to the first post answered: {posted:.0?}; until every query \
-             has read it: {:.0?}",
+             has read it: {:.1?}",
             started.elapsed()
         );
     }

@@ -150,8 +150,10 @@ fn is_outage(error: &sqlx::Error) -> bool {
         sqlx::Error::Database(error) => {
             let code = error.code().unwrap_or_default();
             // Connection failures, resources used up, stopped by an operator, read-only after a
-            // failover, and internal damage.
-            ["08", "53", "57", "58", "25006", "XX"].iter().any(|class| code.starts_with(class))
+            // failover, internal damage; and a database or a role that is not there any more.
+            ["08", "53", "57", "58", "25006", "XX", "3D000", "28"]
+                .iter()
+                .any(|class| code.starts_with(class))
         }
         sqlx::Error::Io(_)
         | sqlx::Error::Tls(_)

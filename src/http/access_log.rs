@@ -45,10 +45,10 @@ pub(super) async fn access_log(
     traffic.answered(route, &method, status, duration_us);
     span.in_scope(|| {
         // Tills post all day: what went well is worth a line only to somebody who looks for it.
-        if status.is_success() {
-            answered!(Level::DEBUG, method, route, status, duration_us);
-        } else {
+        if status.is_client_error() || status.is_server_error() {
             answered!(Level::INFO, method, route, status, duration_us);
+        } else {
+            answered!(Level::DEBUG, method, route, status, duration_us);
         }
     });
     response

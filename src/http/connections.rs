@@ -2,8 +2,8 @@
 //! wait.
 //!
 //! A connection waits for its client while that sends a head or a body, takes an answer, or does nothing.
-//! Heads and idle connections have a deadline of their own. When all places are taken, those that have
-//! waited for longer than a head may take are closed, whatever they wait for.
+//! Heads and idle connections have a deadline of their own. When all places are taken, and when the service
+//! stops, those that have waited for longer than a head may take are closed, whatever they wait for.
 
 use std::collections::HashMap;
 use std::pin::Pin;
@@ -83,6 +83,15 @@ impl Connections {
         }
     }
 
+    /// Closes connections that have waited for their clients for longer than `patience`, as long as it is
+    /// polled.
+    pub(super) async fn close_those_that_wait(&self, patience: Duration) {
+        loop {
+            self.0.close_those_that_wait(patience);
+            tokio::time::sleep(LOOK_EVERY).await;
+        }
+    }
+
     /// The place of a connection that takes this room.
     pub(super) fn enter(&self, permit: OwnedSemaphorePermit) -> Place {
         let places = Arc::clone(&self.0);
@@ -112,7 +121,7 @@ impl Places {
         if n_closed > 0 {
             info!(
                 connections.n_closed = n_closed,
-                "All connections are taken; closed those whose clients keep the others waiting"
+                "Closed connections whose clients keep others waiting"
             );
         }
     }
@@ -225,5 +234,29 @@ impl<B: HttpBody<Data = Bytes> + Unpin> HttpBody for Going<B> {
 
     fn size_hint(&self) -> SizeHint {
         self.body.size_hint()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test]
+    async fn room_is_made_by_closing_what_waits_and_not_what_is_at_work() {
+        let connections = Connections::new(2);
+        let patience = Duration::from_millis(20);
+        let at_work = connections.enter(connections.room(patience).await);
+        at_work.works();
+        let waiting = connections.enter(connections.room(patience).await);
+        assert_eq!(connections.open(), 2);
+        let close = async {
+            waiting.ended().await;
+            drop(waiting);
+        };
+        let (room, ()) = tokio::join!(connections.room(patience), close);
+        assert!(!at_work.wait.end.is_cancelled());
+        assert_eq!(connections.open(), 1);
+        drop((room, at_work));
+        assert_eq!(connections.open(), 0);
     }
 }

@@ -4,6 +4,7 @@ use std::collections::BTreeSet;
 
 use axum::extract::State;
 use serde::Serialize;
+use tracing::warn;
 use utoipa::ToSchema;
 
 use super::ailments::Ailment;
@@ -46,7 +47,12 @@ pub(super) async fn readyz(State(app): State<App>, _: NoParams) -> Result<Json<R
         Phase::Stopping => return Err(Problem::of(ProblemKind::Stopping)),
         Phase::Ready => {}
     }
-    ready(&app.ailments().await?).map(Json)
+    let ailments = app.ailments().await.map_err(|error| {
+        // Whatever kept the database from answering: nothing can be done without it.
+        warn!(error = %error.chain(), "The database does not say how it is");
+        Problem::of(ProblemKind::DatabaseAway)
+    });
+    ready(&ailments?).map(Json)
 }
 
 fn ready(ailments: &BTreeSet<Ailment>) -> Result<Ready, Problem> {

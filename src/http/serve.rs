@@ -17,6 +17,7 @@ use tracing::{debug, info, warn};
 use super::coding::compressed;
 use super::connections::{Coming, Going, Place};
 use super::{App, Phase, router};
+use crate::domain::Span;
 
 /// How long to rest when the system refuses a connection, usually for want of file descriptors.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
@@ -24,7 +25,9 @@ const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
 /// Serves until `shutdown` comes: then says that it is stopping, accepts nothing more, and returns
 /// once all that was begun is answered, or after the settings' `drain_timeout`.
 pub async fn serve(listener: TcpListener, app: App, shutdown: impl Future<Output = ()>) {
-    let (drain_timeout, work) = (app.settings.drain_timeout.to_duration(), app.work.clone());
+    let (connections, work) = (app.connections.clone(), app.work.clone());
+    let [drain_timeout, header_timeout] =
+        [app.settings.drain_timeout, app.settings.header_timeout].map(Span::to_duration);
     let (router, open) = (router(app.clone()), GracefulShutdown::new());
     tokio::select! {
         () = shutdown => {}
@@ -35,7 +38,10 @@ pub async fn serve(listener: TcpListener, app: App, shutdown: impl Future<Output
     work.close();
     info!("Stopping: waiting for {} open connections", open.count());
     let drained = async {
-        open.shutdown().await;
+        tokio::select! {
+            () = open.shutdown() => {}
+            () = connections.close_those_that_wait(header_timeout) => {}
+        }
         work.wait().await;
     };
     if tokio::time::timeout(drain_timeout, drained).await.is_err() {

@@ -6,9 +6,11 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::time::Duration;
 
 use serde_json::json;
+use tokio::io::AsyncWriteExt as _;
+use tokio::net::TcpStream;
 use tokio::task::JoinSet;
 
-use crate::support::{Answer, TestDatabase, TestService, a_sale};
+use crate::support::{Answer, Scrape, TestDatabase, TestService, a_sale};
 
 const CLIENTS: usize = 8;
 
@@ -100,7 +102,7 @@ async fn what_was_begun_before_the_signal_is_answered_after_it() {
     }
     let queued = async || {
         let text = service.get("/metrics").await.body;
-        crate::support::Scrape::read(text.as_str().unwrap()).value("tillmark_queue_events")
+        Scrape::read(text.as_str().unwrap()).value("tillmark_queue_events")
     };
     while queued().await < CLIENTS as f64 {
         tokio::time::sleep(Duration::from_millis(10)).await;
@@ -122,4 +124,30 @@ async fn what_was_begun_before_the_signal_is_answered_after_it() {
         assert_eq!((answer.status, &answer.body["accepted"]), (200, &json!(1)), "{}", answer.body);
     }
     assert_eq!(database.number("select count(*) from raw_events").await, CLIENTS as i64);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_client_that_never_ends_its_request_does_not_hold_up_the_stop() {
+    let database = TestDatabase::create().await;
+    // But for the deadline of heads, nothing would end the request while the service drains.
+    let mut service = TestService::start_with(&[
+        ("DATABASE_URL", &database.url),
+        ("TILLMARK_HEADER_TIMEOUT", "1 second"),
+        ("TILLMARK_BODY_TIMEOUT", "1 hour"),
+        ("TILLMARK_REQUEST_TIMEOUT", "1 hour"),
+    ])
+    .await;
+    let mut stream = TcpStream::connect(service.base.trim_start_matches("http://")).await.unwrap();
+    let begin = "POST /v1/events HTTP/1.1\r\nhost: till\r\ncontent-type: application/json\r\n\
+         content-length: 100\r\n\r\n[";
+    stream.write_all(begin.as_bytes()).await.unwrap();
+    let active = async || {
+        let text = service.get("/metrics").await.body;
+        Scrape::read(text.as_str().unwrap()).value("http_server_active_requests")
+    };
+    while active().await < 2.0 {
+        tokio::time::sleep(Duration::from_millis(10)).await;
+    }
+    assert_eq!(service.terminate().await, Some(0));
+    assert!(!service.log().contains("were not finished in time"), "{}", service.log());
 }

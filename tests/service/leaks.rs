@@ -64,12 +64,13 @@ async fn asked(service: &TestService, id: &str) -> Vec<(String, Answer)> {
 async fn a_failure_inside_is_told_to_the_log_and_not_to_the_client() {
     let database = TestDatabase::create().await;
     let service = TestService::start(&database).await;
-    service.post_events(&[a_sale("1", "09:05:00", "1.00")]).await;
+    service.post_events(&[a_sale("1", "09:05:00", "1.00"), a_sale("2", "11:05:00", "1.00")]).await;
     service.run("hourly_sales").await;
+    service.wait_until_idle("hourly_sales").await;
     let changes = [
         "alter table window_rows rename column revenue to gone",
         "alter table window_state rename column revenue to gone",
-        "alter table dropped_events rename column amount to gone",
+        "alter table dropped_events rename column watermark to gone",
         "alter table raw_events rename column amount to gone",
         "alter table raw_events rename column event_time to gone_too",
     ];
