@@ -362,3 +362,6 @@ impl<'snapshot> Places<'snapshot> {
             .clone()
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -43,6 +43,7 @@ pub(super) struct PageParams {
     #[param(minimum = 1, maximum = 1000, default = 100, example = 100)]
     limit: Option<u32>,
     /// `next_cursor` of the page before, as it was.
+    #[param(value_type = String, required = false, pattern = "^[A-Za-z0-9_-]+$")]
     cursor: Option<String>,
 }
 

@@ -27,7 +27,7 @@ use crate::domain::{
 #[expect(dead_code, reason = "read by hand; these fields document it")]
 pub(super) struct LineParams {
     /// Only of one currency.
-    #[param(example = "USD")]
+    #[param(pattern = "^[A-Z]{3}$", example = "USD")]
     currency: Option<String>,
     /// For each field of the query's `group_by`, under its name, such as `store_id=S1`: only with this
     /// value. An empty value means no value, and a value that is empty.
