@@ -35,6 +35,8 @@ mod figures;
 mod finance_examples;
 mod folds;
 mod format;
+#[cfg(any(test, fuzzing))]
+pub(crate) mod fuzzing;
 mod heartbeats;
 mod json;
 mod key_body;

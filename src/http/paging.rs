@@ -47,7 +47,7 @@ pub(super) struct PageParams {
     cursor: Option<String>,
 }
 
-fn encode_cursor(cursor: &impl Serialize) -> String {
+pub(super) fn encode_cursor(cursor: &impl Serialize) -> String {
     // Plain texts and numbers: writing them cannot fail.
     URL_SAFE_NO_PAD.encode(serde_json::to_vec(cursor).unwrap_or_default())
 }

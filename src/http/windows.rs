@@ -162,7 +162,7 @@ impl RowCursor {
         }
     }
 
-    fn key(&self) -> WindowKey {
+    pub(super) fn key(&self) -> WindowKey {
         WindowKey {
             window: Window { start: self.start.0, end: self.end.0 },
             currency: self.currency.0,

@@ -36,6 +36,7 @@ pub(crate) const ALL: &[&str] = &[
     "app",
     "demo",
     "commands",
+    "fuzzing",
 ];
 /// Every crate but those that have one home: sqlx, axum, utoipa.
 const TOP_CRATES: &[&str] = &[
@@ -157,6 +158,7 @@ pub(crate) const LAYERS: &[Layer] = &[
     layer("demo", ALL, TOP_CRATES),
     layer("commands", ALL, &[]),
     layer("commands/keys", ALL, &["thiserror", "tokio"]),
+    layer("fuzzing", ALL, TOP_CRATES),
     layer("lib", ALL, &[]),
     layer("main", ALL, &["tillmark"]),
 ];
