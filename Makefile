@@ -1,6 +1,6 @@
 # The commands of this repository; each first installs what it misses.
 #   make run    builds and starts Tillmark; ARGS="…" is passed on, e.g. ARGS="serve --listen 127.0.0.1:9000"
-#   make test   every test
+#   make test   every test, and the running service held against its API description
 #   make lint   formatting, lints, documentation, dependencies
 
 ARGS ?= serve
@@ -13,9 +13,10 @@ run:
 	cargo run --release --locked -- $(ARGS)
 
 test:
-	@scripts/install
+	@scripts/install --with-python
 	cargo test --locked
 	cargo test --locked --features defects,faults --test defects --test campaign
+	scripts/schemathesis
 
 lint:
 	@scripts/install --with-lint-tools

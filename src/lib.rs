@@ -45,6 +45,8 @@ pub mod domain;
 pub mod embedded;
 pub mod engine;
 pub mod finance;
+#[cfg(any(test, fuzzing))]
+pub mod fuzzing;
 pub mod http;
 pub mod import;
 pub mod intake;

@@ -138,7 +138,7 @@ fn ten_thousandths(bytes: &[u8]) -> Option<i64> {
     }
     match sign {
         0 => Some(sum),
-        NUMERIC_NEGATIVE => Some(-sum),
+        NUMERIC_NEGATIVE => sum.checked_neg(),
         // NaN and the infinities.
         _ => None,
     }

@@ -35,6 +35,8 @@ mod duplicates;
 mod error;
 mod event_ids;
 mod findings;
+#[cfg(any(test, fuzzing))]
+pub(crate) mod fuzzing;
 mod gauges;
 mod health;
 mod idle;

@@ -138,3 +138,6 @@ impl Replay {
         true
     }
 }
+
+#[cfg(test)]
+mod tests;

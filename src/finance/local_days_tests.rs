@@ -75,11 +75,14 @@ fn a_fold_is_final_when_its_last_hour_is_whether_or_not_that_has_a_row() {
         let range = FoldRange { from: None, to: to.map(time) };
         let folds = fold(range, complete_through, &day);
         assert_eq!((folds.len(), folds[0].is_final()), (1, is_final), "{case}");
+        assert_eq!(folds[0].closed_by, is_final.then_some(ClosedBy::Watermark), "{case}");
         assert_eq!(folds[0].is_partial(), to.is_some(), "{case}");
     }
     let idle = [&day[..], &[hour("2026-07-01T10:00:00Z", "S1", 1, Some("idle"))]].concat();
     let folds = fold(FoldRange::default(), "2026-07-02T00:00:00Z", &idle);
     assert_eq!(folds[0].closed_by, Some(ClosedBy::Idle));
+    let folds = fold(FoldRange::default(), "2026-07-01T11:00:00Z", &idle);
+    assert_eq!(folds[0].closed_by, None, "the rest of the day may still get events");
 }
 
 #[test]

@@ -186,3 +186,17 @@ fn a_range_is_that_of_the_windows_that_start_in_it() {
     );
     assert_eq!(hours.range(None, None), FoldRange::default());
 }
+
+#[test]
+fn a_few_boundaries_tell_of_all_but_months_are_all_looked_at() {
+    let count = |granularity, zone| {
+        let calendar = calendar(granularity, zone, "00:00");
+        let (from, to) = (time("1950-01-01T00:00:00Z"), time("2150-01-01T00:00:00Z"));
+        telling_boundaries(&calendar, from, to).len()
+    };
+    for granularity in ["PT1H", "P1D", "P1W"] {
+        assert_eq!(count(granularity, "UTC"), 2, "{granularity}: nothing ever changes");
+        assert!((4..2_000).contains(&count(granularity, "Europe/Lisbon")), "{granularity}");
+    }
+    assert_eq!(count("P1M", "UTC"), 200 * 12 - 1);
+}

@@ -247,3 +247,6 @@ pub fn compare(snapshot: &ReconciliationSnapshot, filter: &LineFilter) -> Reconc
 fn reading_order(key: &WindowKey) -> (EventTime, EventTime, &GroupKey, Currency) {
     (key.window.start, key.window.end, &key.group, key.currency)
 }
+
+#[cfg(test)]
+mod tests;

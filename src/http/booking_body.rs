@@ -13,19 +13,43 @@ use crate::domain::{EventField, EventTime, Fault, Note, RangeEnd, StoreReach, Wi
 
 /// A booking as it is described.
 #[derive(Debug, ToSchema)]
+#[serde(deny_unknown_fields)]
 #[schema(as = Booking)]
 #[expect(dead_code, reason = "read by `booking`; these fields document it")]
 pub(super) struct BookingSchema {
     /// The word `all`, for every final window with late events in no correction, or a list of windows.
-    windows: Vec<BookingWindowSchema>,
+    windows: BookingWindowsSchema,
     /// Why: 1 to 1,000 characters.
+    #[schema(min_length = 1, max_length = 1000)]
     note: String,
     /// Who: 1 to 1,000 characters.
+    #[schema(min_length = 1, max_length = 1000)]
     booked_by: String,
+}
+
+/// The word `all`, or windows.
+#[derive(Debug, ToSchema)]
+#[serde(untagged)]
+#[schema(as = BookingWindows)]
+#[expect(dead_code, reason = "read by `booking`; this documents it")]
+enum BookingWindowsSchema {
+    /// Every final window with late events in no correction.
+    Word(AllSchema),
+    /// These.
+    Windows(Vec<BookingWindowSchema>),
+}
+
+#[derive(Debug, ToSchema)]
+#[schema(as = BookingAll)]
+#[expect(dead_code, reason = "read by `booking`; this documents it")]
+enum AllSchema {
+    #[serde(rename = "all")]
+    All,
 }
 
 /// A window to book.
 #[derive(Debug, ToSchema)]
+#[serde(deny_unknown_fields)]
 #[schema(as = BookingWindow)]
 #[expect(dead_code, reason = "read by `booking`; these fields document it")]
 struct BookingWindowSchema {

@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 
 use serde::Serialize;
 use utoipa::ToSchema;
+use utoipa::openapi::schema::{Object, ObjectBuilder, SchemaType, Type};
 
 use super::figures::amount_text;
 use crate::domain::{CustomerId, Event, StoreId, TillId};
@@ -33,21 +34,18 @@ pub(super) struct PostedEvent {
     /// Made by the till, the same on every retry. Left out: a hash of the content.
     #[schema(min_length = 1, max_length = 200, example = "till-7-000123")]
     event_id: Option<String>,
-    /// A string, or an integer that is kept as text.
-    #[schema(min_length = 1, max_length = 200, example = "1001")]
+    #[schema(schema_with = order_id)]
     order_id: String,
     /// `placed`, `paid`, `shipped`, `cancelled`, `refunded`, or any other word.
     #[schema(min_length = 1, max_length = 64, example = "placed")]
     status: String,
-    /// A decimal string, or a number, which is read from its text: up to 4 decimals, magnitude
-    /// below 10^14, negative for a refund. `total` is an alias.
-    #[schema(example = "20.00")]
+    #[schema(schema_with = amount)]
     amount: String,
     /// RFC 3339 with `Z` or an offset.
     #[schema(format = DateTime, example = "2026-10-01T09:05:00Z")]
     event_time: String,
     /// ISO 4217. Left out: the currency of the service.
-    #[schema(example = "USD")]
+    #[schema(pattern = "^[A-Z]{3}$", example = "USD")]
     currency: Option<String>,
     /// Who bought.
     #[schema(min_length = 1, max_length = 200, example = "C-52")]
@@ -63,6 +61,28 @@ pub(super) struct PostedEvent {
     item_count: Option<i64>,
     /// Anything else, as texts: at most 32.
     attributes: Option<BTreeMap<String, String>>,
+}
+
+fn order_id() -> Object {
+    ObjectBuilder::new()
+        .schema_type(SchemaType::from_iter([Type::String, Type::Integer]))
+        .description(Some("A string, or an integer that is kept as text."))
+        .min_length(Some(1))
+        .max_length(Some(200))
+        .examples(["1001"])
+        .build()
+}
+
+fn amount() -> Object {
+    ObjectBuilder::new()
+        .schema_type(SchemaType::from_iter([Type::String, Type::Number]))
+        .description(Some(
+            "A decimal string, or a number, which is read from its text: up to 4 decimals, magnitude below \
+             10^14, negative for a refund. `total` is an alias.",
+        ))
+        .pattern(Some(r"^-?[0-9]+(\.[0-9]+)?$"))
+        .examples(["20.00"])
+        .build()
 }
 
 /// A CloudEvent 1.0 in structured mode. Extension attributes may stand beside these.

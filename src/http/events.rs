@@ -29,6 +29,16 @@ pub(super) struct PostParams {
     results: Option<&'static str>,
 }
 
+/// Documents how a body may be compressed.
+#[derive(Debug, IntoParams)]
+#[into_params(parameter_in = Header)]
+#[expect(dead_code, reason = "read by `PostedBody`; this documents it")]
+pub(super) struct EncodingParams {
+    /// How the body is compressed. Its limit holds before and after decompression.
+    #[param(rename = "content-encoding", value_type = String, required = false, pattern = "^(gzip|zstd)$")]
+    content_encoding: Option<String>,
+}
+
 impl PostParams {
     fn read(mut params: Params) -> Result<Self, Problem> {
         let atomic = params.flag("atomic").unwrap_or(false);
@@ -61,8 +71,7 @@ impl PostParams {
 ///
 /// Of a key that is bound to stores, an event of another store or of none is a rejected item.
 #[utoipa::path(post, path = "/v1/events", tag = "Ingest",
-    params(PostParams, ("content-encoding" = Option<String>, Header, pattern = "^(gzip|zstd)$",
-        description = "How the body is compressed. Its limit holds before and after decompression.")),
+    params(PostParams, EncodingParams),
     request_body(content(
         (EventsBody = "application/json", examples(
             ("one event" = (value = json!(examples::event("1001", "placed", "09:05:00", "20.00")))),

@@ -1,7 +1,5 @@
 //! The parts that many answers share: money, group keys, moments.
 
-use std::collections::BTreeMap;
-
 use chrono::{DateTime, SecondsFormat, Utc};
 use serde::{Serialize, Serializer};
 use utoipa::ToSchema;
@@ -38,6 +36,17 @@ pub(super) fn amount_text(amount: Amount, currency: Currency) -> String {
 pub(super) fn moment_text(moment: DateTime<Utc>) -> String {
     moment.to_rfc3339_opts(SecondsFormat::Micros, true)
 }
+
+/// A length of time in whole milliseconds, at most 3,660 days: `90 seconds`, `1 hour`, `2 days`, or ISO 8601,
+/// `PT1H`.
+#[derive(Debug, ToSchema)]
+#[schema(
+    as = DurationText,
+    pattern = r"^([0-9]+ (week|day|hour|minute|second|millisecond)s?|P([0-9]+W)?([0-9]+D)?(T([0-9]+H)?([0-9]+M)?([0-9]+(\.[0-9]+)?S)?)?)$",
+    example = "1 hour"
+)]
+#[expect(dead_code, reason = "read as `Span`; this documents it")]
+pub(super) struct DurationText(String);
 
 /// A length of time, for people and for programs.
 #[derive(Debug, Serialize, ToSchema)]
@@ -114,8 +123,19 @@ impl RangeBody {
 #[derive(Debug)]
 pub(super) struct GroupMembers(Vec<(String, Option<String>)>);
 
-/// The schema of [`GroupMembers`].
-pub(super) type GroupMembersSchema = BTreeMap<String, Option<String>>;
+/// The fields of the query's `group_by`, each under its name; an attribute is `attributes.<name>`.
+#[derive(Debug, ToSchema)]
+#[schema(as = GroupMembers)]
+#[expect(dead_code, reason = "written by `GroupMembers`; these fields document it")]
+pub(super) struct GroupMembersSchema {
+    /// The shop.
+    #[schema(example = "S1")]
+    store_id: Option<String>,
+    /// The till.
+    till_id: Option<String>,
+    /// Who bought.
+    customer_id: Option<String>,
+}
 
 impl GroupMembers {
     /// The values of `key` under the names of `fields`.

@@ -68,6 +68,7 @@ fn from_the_future(event_time: EventTime, settings: &HttpSettings) -> Problem {
 
 /// What a source says. A field that is not here is refused.
 #[derive(Debug, Serialize, ToSchema)]
+#[serde(deny_unknown_fields)]
 #[schema(as = Heartbeat)]
 pub(super) struct PostedHeartbeat {
     /// Who says so, such as a till.

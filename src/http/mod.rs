@@ -44,6 +44,8 @@ mod figures;
 mod finance_examples;
 mod folds;
 mod format;
+#[cfg(any(test, fuzzing))]
+pub(crate) mod fuzzing;
 mod health;
 mod heartbeats;
 mod json;

@@ -43,10 +43,11 @@ pub(super) struct PageParams {
     #[param(minimum = 1, maximum = 1000, default = 100, example = 100)]
     limit: Option<u32>,
     /// `next_cursor` of the page before, as it was.
+    #[param(value_type = String, required = false, pattern = "^[A-Za-z0-9_-]+$")]
     cursor: Option<String>,
 }
 
-fn encode_cursor(cursor: &impl Serialize) -> String {
+pub(super) fn encode_cursor(cursor: &impl Serialize) -> String {
     // Plain texts and numbers: writing them cannot fail.
     URL_SAFE_NO_PAD.encode(serde_json::to_vec(cursor).unwrap_or_default())
 }

@@ -70,7 +70,7 @@ where
 }
 
 impl Params {
-    fn new(path: &str, limit_max: u32, pairs: Vec<(String, String)>) -> Self {
+    pub(super) fn new(path: &str, limit_max: u32, pairs: Vec<(String, String)>) -> Self {
         let link = PageLink::of(path, &pairs);
         let (given, known, faults) = (BTreeMap::new(), Vec::new(), Vec::new());
         let mut params = Self { link, limit_max, given, known, faults };

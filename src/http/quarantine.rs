@@ -213,6 +213,7 @@ impl From<Resolution> for ResolutionBody {
 
 /// What is to become of an event in quarantine. A field that is not here is refused.
 #[derive(Debug, Serialize, ToSchema)]
+#[serde(deny_unknown_fields)]
 #[schema(as = Decision)]
 pub(super) struct DecisionSchema {
     /// `release` or `reject`.

@@ -232,13 +232,13 @@ pub(super) struct QueriesAnswer {
 pub(super) struct RunBody {
     /// The most batches. Left out: until nothing is left.
     #[serde(default)]
-    #[schema(minimum = 1)]
+    #[schema(minimum = 1, maximum = 4_294_967_295_u32, format = Int64)]
     max_batches: Option<u32>,
 }
 
 impl RunBody {
     fn of(body: &JsonBody) -> Result<Self, Problem> {
-        if body.0.is_empty() {
+        if matches!(body.0.as_slice(), b"" | b"null") {
             return Ok(Self::default());
         }
         let run: Self = body.read(ProblemKind::InvalidRun)?;

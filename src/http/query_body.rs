@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use serde::Serialize;
 use utoipa::ToSchema;
 
+use super::figures::DurationText;
 use super::progress_body::ProgressBody;
 use crate::database::{QueryFigures, StoredQuery};
 use crate::domain::{BatchId, QuerySpecText};
@@ -86,7 +87,7 @@ pub(super) struct RuleSchema {
     /// The windows.
     window: WindowSchema,
     /// How far the watermark stays behind the newest event.
-    #[schema(example = "1 hour")]
+    #[schema(value_type = DurationText, example = "1 hour")]
     watermark_delay: String,
     /// One row per value of these fields.
     #[schema(required = false, example = json!(["store_id"]))]
@@ -107,12 +108,13 @@ pub(super) struct RuleSchema {
     #[schema(required = false, default = "earliest", pattern = "^(earliest|latest)$")]
     start: String,
     /// After how long without any new record windows close by the wall clock; null: never.
-    #[schema(example = "30 minutes")]
+    #[schema(value_type = Option<DurationText>, example = "30 minutes")]
     idle_timeout: Option<String>,
 }
 
 /// What makes two events the same.
 #[derive(Debug, Serialize, ToSchema)]
+#[serde(deny_unknown_fields)]
 #[schema(as = QueryDeduplicate)]
 struct DeduplicateSchema {
     /// Fields of the event, any of them; attributes as `attributes.<name>`.
@@ -122,42 +124,42 @@ struct DeduplicateSchema {
 
 /// How event time is cut into windows.
 #[derive(Debug, Serialize, ToSchema)]
-#[serde(tag = "kind", rename_all = "lowercase")]
+#[serde(tag = "kind", rename_all = "lowercase", deny_unknown_fields)]
 #[schema(as = QueryWindow)]
 #[expect(dead_code, reason = "the domain reads and writes rules; this describes them")]
 enum WindowSchema {
     /// Windows side by side.
     Tumbling {
-        /// A duration: `"90 seconds"`, `"1 hour"`, `"2 days"` or ISO 8601, `"PT1H"`.
-        #[schema(example = "1 hour")]
+        /// How long each is.
+        #[schema(value_type = DurationText, example = "1 hour")]
         size: String,
         /// How far the boundaries stand from the Unix epoch, less than `size`.
-        #[schema(required = false, default = "0 seconds")]
+        #[schema(value_type = DurationText, required = false, default = "0 seconds")]
         offset: String,
     },
     /// Overlapping windows; an event counts in each that holds it.
     Sliding {
         /// A duration.
-        #[schema(example = "1 hour")]
+        #[schema(value_type = DurationText, example = "1 hour")]
         size: String,
         /// From one start to the next: at most `size`, at least a thousandth of it.
-        #[schema(example = "15 minutes")]
+        #[schema(value_type = DurationText, example = "15 minutes")]
         slide: String,
         /// How far the starts stand from the Unix epoch, less than `slide`.
-        #[schema(required = false, default = "0 seconds")]
+        #[schema(value_type = DurationText, required = false, default = "0 seconds")]
         offset: String,
     },
     /// Windows that end when no event came for `gap`; append mode only.
     Session {
         /// A duration.
-        #[schema(example = "30 minutes")]
+        #[schema(value_type = DurationText, example = "30 minutes")]
         gap: String,
     },
 }
 
 /// When a query runs.
 #[derive(Debug, Serialize, ToSchema)]
-#[serde(tag = "kind", rename_all = "lowercase")]
+#[serde(tag = "kind", rename_all = "lowercase", deny_unknown_fields)]
 #[schema(as = QueryTrigger)]
 #[expect(dead_code, reason = "the domain reads and writes rules; this describes them")]
 enum TriggerSchema {
@@ -166,7 +168,7 @@ enum TriggerSchema {
     /// At fixed intervals.
     Interval {
         /// A duration.
-        #[schema(example = "5 seconds")]
+        #[schema(value_type = DurationText, example = "5 seconds")]
         every: String,
     },
     /// Only when asked.

@@ -1,10 +1,14 @@
 //! Answers in windows: plain or folded, in every form.
 
+use std::borrow::Cow;
+
 use axum::body::Bytes;
 use axum::http::{HeaderMap, HeaderValue, header};
 use axum::response::{IntoResponse as _, Response};
 use serde::Serialize;
-use utoipa::ToSchema;
+use utoipa::openapi::schema::{AnyOfBuilder, Array};
+use utoipa::openapi::{Ref, RefOr, Schema};
+use utoipa::{PartialSchema, ToSchema};
 
 use super::App;
 use super::coding::Coding;
@@ -296,12 +300,40 @@ pub(super) struct WindowsAnswer {
 }
 
 /// Windows, or with `granularity` what they come to.
-#[derive(Debug, Serialize, ToSchema)]
+#[derive(Debug, Serialize)]
 #[serde(untagged)]
-#[schema(as = WindowRows)]
 enum RowsBody {
     /// One row a window.
     Windows(Vec<RowBody>),
     /// One row a local period.
     Folds(Vec<FoldBody>),
+}
+
+/// Not derived: that would say that an array is of one kind and not of the other, and a fold has every
+/// member of a window, an empty array those of both.
+impl PartialSchema for RowsBody {
+    fn schema() -> RefOr<Schema> {
+        let rows = |name: Cow<'_, str>| Array::new(Ref::from_schema_name(name));
+        let either = AnyOfBuilder::new()
+            .description(Some("Windows, or with `granularity` what they come to."))
+            .item(rows(RowBody::name()))
+            .item(rows(FoldBody::name()));
+        Schema::AnyOf(either.build()).into()
+    }
+}
+
+impl ToSchema for RowsBody {
+    fn name() -> Cow<'static, str> {
+        "WindowRows".into()
+    }
+
+    fn schemas(schemas: &mut Vec<(String, RefOr<Schema>)>) {
+        for (name, schema) in
+            [(RowBody::name(), RowBody::schema()), (FoldBody::name(), FoldBody::schema())]
+        {
+            schemas.push((name.into_owned(), schema));
+        }
+        RowBody::schemas(schemas);
+        FoldBody::schemas(schemas);
+    }
 }

@@ -28,7 +28,7 @@ use crate::domain::{
 #[expect(dead_code, reason = "read by hand; these fields document it")]
 pub(super) struct LineParams {
     /// Only of one currency.
-    #[param(example = "USD")]
+    #[param(pattern = "^[A-Z]{3}$", example = "USD")]
     currency: Option<String>,
     /// For each field of the query's `group_by`, under its name, such as `store_id=S1`: only with this
     /// value. An empty value means no value, and a value that is empty.
@@ -164,7 +164,7 @@ impl RowCursor {
         }
     }
 
-    fn key(&self) -> WindowKey {
+    pub(super) fn key(&self) -> WindowKey {
         WindowKey {
             window: Window { start: self.start.0, end: self.end.0 },
             currency: self.currency.0,

@@ -10,6 +10,8 @@
 mod chunk;
 mod error;
 mod file;
+#[cfg(any(test, fuzzing))]
+pub(crate) mod fuzzing;
 mod lines;
 mod progress;
 mod rejected;

@@ -38,6 +38,7 @@ pub(crate) const ALL: &[&str] = &[
     "demo",
     "commands",
     "faults",
+    "fuzzing",
 ];
 /// Every crate but those that have one home: sqlx, axum, utoipa.
 const TOP_CRATES: &[&str] = &[
@@ -167,6 +168,7 @@ pub(crate) const LAYERS: &[Layer] = &[
     layer("demo", ALL, TOP_CRATES),
     layer("commands", ALL, &[]),
     layer("commands/keys", ALL, &["thiserror", "tokio"]),
+    layer("fuzzing", ALL, TOP_CRATES),
     layer("lib", ALL, &[]),
     layer("main", ALL, &["tillmark"]),
 ];

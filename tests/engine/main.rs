@@ -2,6 +2,7 @@
 //! model beside seeded random streams, and the answers recorded from Apache Spark.
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
 
+mod batches;
 mod bounded_state;
 mod builders;
 mod database;

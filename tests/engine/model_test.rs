@@ -61,7 +61,7 @@ impl Drop for NamesSeedOnFailure {
 }
 
 /// One stream on its way through the engine and the model.
-struct Run {
+pub(crate) struct Run {
     stream: Stream,
     rules: Rules,
     settings: ModelSettings,
@@ -78,7 +78,7 @@ struct Run {
 }
 
 impl Run {
-    fn new(stream: Stream) -> Self {
+    pub(crate) fn new(stream: Stream) -> Self {
         Self {
             rules: rules(&stream.rules, stream.settings),
             settings: stream.settings,
@@ -93,7 +93,7 @@ impl Run {
         }
     }
 
-    fn finish(mut self, seen: &mut Seen) {
+    pub(crate) fn finish(mut self, seen: &mut Seen) {
         for action in std::mem::take(&mut self.stream.actions) {
             match action {
                 Action::Arrive(records) => {

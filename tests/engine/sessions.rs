@@ -205,3 +205,10 @@ fn a_session_merged_by_the_batch_that_closes_it_is_written_whole() {
     assert_eq!(outcome.state_changed, []);
     assert_eq!(query.open_spans(), ["10:25:00-10:35:00 1 10.00 USD"]);
 }
+
+#[test]
+fn events_that_open_one_session_in_one_batch_leave_nothing_to_take_out_of_state() {
+    let mut query = patient_sessions();
+    let outcome = query.batch(["09:00", "09:05", "09:10"].map(a_sale));
+    assert_eq!((outcome.state_changed.len(), outcome.state_merged.len()), (1, 0));
+}

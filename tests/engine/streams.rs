@@ -1,9 +1,10 @@
-//! Random streams: a rule, and what happens to its log. The same seed gives the same stream.
+//! Random streams: a rule, and what happens to its log. The same seed, or the same bytes, give the same stream.
 
+mod choices;
 mod records;
 mod rules;
 
-use fastrand::Rng;
+pub(crate) use choices::Choices;
 
 use crate::model::{ModelRecord, ModelRules, ModelSettings};
 
@@ -30,11 +31,14 @@ pub(crate) struct Stream {
 
 impl Stream {
     pub(crate) fn from_seed(seed: u64) -> Self {
-        let mut rng = Rng::with_seed(seed);
-        let rules = rules::random_rules(&mut rng);
-        let settings = rules::random_settings(&mut rng, rules.windows);
-        let log = records::random_log(&mut rng, &rules);
-        let actions = random_actions(&mut rng, log, &rules, settings);
+        Self::drawn(&mut Choices::Seeded(Box::new(fastrand::Rng::with_seed(seed))))
+    }
+
+    pub(crate) fn drawn(rng: &mut Choices) -> Self {
+        let rules = rules::random_rules(rng);
+        let settings = rules::random_settings(rng, rules.windows);
+        let log = records::random_log(rng, &rules);
+        let actions = random_actions(rng, log, &rules, settings);
         Self { rules, settings, actions }
     }
 }
@@ -42,7 +46,7 @@ impl Stream {
 /// Cuts the log into arrivals, batches, crashes and restarts. What still waits in the end, the test
 /// reads.
 fn random_actions(
-    rng: &mut Rng,
+    rng: &mut Choices,
     mut log: Vec<ModelRecord>,
     rules: &ModelRules,
     mut settings: ModelSettings,
@@ -69,10 +73,10 @@ fn random_actions(
     actions
 }
 
-fn pick<T: Clone>(rng: &mut Rng, items: &[T]) -> T {
+fn pick<T: Clone>(rng: &mut Choices, items: &[T]) -> T {
     items[rng.usize(..items.len())].clone()
 }
 
-fn one_in(rng: &mut Rng, n: u32) -> bool {
+fn one_in(rng: &mut Choices, n: u32) -> bool {
     rng.u32(..n) == 0
 }

@@ -77,6 +77,16 @@ mod tests {
     use super::*;
 
     #[test]
+    fn as_many_lags_as_are_kept_apart_are_exact_and_one_more_is_not() {
+        let mut closings = Closings::default();
+        for (lag, resolution_ms) in (0..=50_000).map(|lag| (lag, if lag < 50_000 { 1 } else { 2 }))
+        {
+            closings.count(Lag::from_millis(lag));
+            assert_eq!(closings.resolution_ms(), resolution_ms, "{lag}");
+        }
+    }
+
+    #[test]
     fn the_median_is_exact_until_there_are_too_many_lags_to_keep_apart() {
         let mut closings = Closings::default();
         assert_eq!(closings.median(), None);

@@ -1,9 +1,7 @@
 //! Random logs: events that come out of order, twice, late or hardly ever, and heartbeats.
 
-use fastrand::Rng;
-
 use super::rules::{length_of, offset_of};
-use super::{one_in, pick};
+use super::{Choices, one_in, pick};
 use crate::model::{ModelEvent, ModelRecord, ModelRules};
 
 /// 1900-01-01 and the last microsecond of 2199: the event times that a service accepts.
@@ -15,7 +13,7 @@ const TODAY: i64 = 1_790_812_800_000_000;
 /// Around the idle timeouts of queries.
 const QUIET_MILLIS: [i64; 5] = [30_000, 59_999, 60_000, 90_000, 120_000];
 
-pub(super) fn random_log(rng: &mut Rng, rules: &ModelRules) -> Vec<ModelRecord> {
+pub(super) fn random_log(rng: &mut Choices, rules: &ModelRules) -> Vec<ModelRecord> {
     let mut log = Writer::new(rng, rules).write(rng);
     disorder(rng, &mut log);
     number(rng, &mut log);
@@ -40,7 +38,7 @@ struct Writer {
 }
 
 impl Writer {
-    fn new(rng: &mut Rng, rules: &ModelRules) -> Self {
+    fn new(rng: &mut Choices, rules: &ModelRules) -> Self {
         let size = length_of(rules.windows) * 1_000;
         let anchor = if one_in(rng, 6) { pick(rng, &ANCHORS) } else { TODAY };
         let start = anchor.div_euclid(size) * size + offset_of(rules.windows) * 1_000;
@@ -57,7 +55,7 @@ impl Writer {
         }
     }
 
-    fn write(mut self, rng: &mut Rng) -> Vec<ModelRecord> {
+    fn write(mut self, rng: &mut Choices) -> Vec<ModelRecord> {
         let count = rng.usize(1..=48);
         let mut log = Vec::new();
         let opening = self.clock;
@@ -76,7 +74,7 @@ impl Writer {
         log
     }
 
-    fn event(&mut self, rng: &mut Rng) -> ModelRecord {
+    fn event(&mut self, rng: &mut Choices) -> ModelRecord {
         let quarter = self.size / 4;
         self.clock += match rng.u32(..15) {
             0 => self.size * rng.i64(0..9),
@@ -93,7 +91,7 @@ impl Writer {
         })
     }
 
-    fn fields(&mut self, rng: &mut Rng) -> Vec<(&'static str, Option<String>)> {
+    fn fields(&mut self, rng: &mut Choices) -> Vec<(&'static str, Option<String>)> {
         let is_again = self.orders > 0 && one_in(rng, self.again);
         self.orders += i64::from(!is_again);
         let order = self.orders - if is_again { rng.i64(0..self.orders.min(4)) } else { 0 };
@@ -115,7 +113,7 @@ impl Writer {
     }
 
     /// Mostly a little ahead of the events, which do not wait for it.
-    fn heartbeat(&self, rng: &mut Rng) -> ModelRecord {
+    fn heartbeat(&self, rng: &mut Choices) -> ModelRecord {
         let micros = self.clock + self.size / 4 * rng.i64(-4..=12) + jitter(rng, self.size / 4);
         let (seq, micros) = (0, micros.clamp(EVENT_TIMES.0, EVENT_TIMES.1));
         if rng.bool() {
@@ -126,7 +124,7 @@ impl Writer {
 }
 
 /// Mostly nothing, so that event times and windows' ends meet; else a little beside them.
-fn jitter(rng: &mut Rng, quarter: i64) -> i64 {
+fn jitter(rng: &mut Choices, quarter: i64) -> i64 {
     match rng.u32(..24) {
         0 | 1 => 1,
         2 => -1,
@@ -146,7 +144,7 @@ enum Money {
 }
 
 impl Money {
-    fn pick(self, rng: &mut Rng) -> i64 {
+    fn pick(self, rng: &mut Choices) -> i64 {
         match self {
             Self::Small => rng.i64(-500_000..2_000_000),
             Self::Largest => MONEY_MAX,
@@ -156,7 +154,7 @@ impl Money {
 }
 
 /// Leaves the log in order, swaps neighbours of some distance, or shuffles all of it.
-fn disorder(rng: &mut Rng, log: &mut [ModelRecord]) {
+fn disorder(rng: &mut Choices, log: &mut [ModelRecord]) {
     match rng.u32(..8) {
         0..3 => {}
         3 => rng.shuffle(log),
@@ -170,7 +168,7 @@ fn disorder(rng: &mut Rng, log: &mut [ModelRecord]) {
 }
 
 /// Gives positions in the log, with gaps.
-fn number(rng: &mut Rng, log: &mut [ModelRecord]) {
+fn number(rng: &mut Choices, log: &mut [ModelRecord]) {
     let mut last = 0;
     for record in log {
         last += if one_in(rng, 10) { rng.i64(2..6) } else { 1 };

@@ -1,8 +1,6 @@
 //! Random queries: every kind of windows, with everything it can be combined with.
 
-use fastrand::Rng;
-
-use super::{one_in, pick};
+use super::{Choices, one_in, pick};
 use crate::model::{ModelMode, ModelRules, ModelSettings, ModelWindows};
 
 const SIZES_MILLIS: [i64; 9] =
@@ -35,7 +33,7 @@ const DUPLICATE_KEYS: [&[&str]; 7] = [
     &["currency", "amount", "event_time"],
 ];
 
-pub(super) fn random_rules(rng: &mut Rng) -> ModelRules {
+pub(super) fn random_rules(rng: &mut Choices) -> ModelRules {
     let windows = random_windows(rng);
     let mode = match rng.u32(..6) {
         _ if windows.are_sessions() => ModelMode::Append,
@@ -58,11 +56,11 @@ pub(super) fn random_rules(rng: &mut Rng) -> ModelRules {
 }
 
 /// Mostly none for sessions: the fewer there are, the more they have to do with each other.
-fn random_groups(rng: &mut Rng, windows: ModelWindows) -> Vec<&'static str> {
+fn random_groups(rng: &mut Choices, windows: ModelWindows) -> Vec<&'static str> {
     if windows.are_sessions() && !one_in(rng, 3) { vec![] } else { pick(rng, &GROUPS).to_vec() }
 }
 
-fn random_windows(rng: &mut Rng) -> ModelWindows {
+fn random_windows(rng: &mut Choices) -> ModelWindows {
     let size = pick(rng, &SIZES_MILLIS);
     match rng.u32(..10) {
         0..3 => ModelWindows::Tumbling { size, offset: random_offset(rng, size) },
@@ -76,15 +74,15 @@ fn random_windows(rng: &mut Rng) -> ModelWindows {
 
 /// Mostly quarters of the size, of which three do not divide it; never so short that an event has
 /// more than six windows.
-fn random_slide(rng: &mut Rng, size: i64) -> i64 {
+fn random_slide(rng: &mut Choices, size: i64) -> i64 {
     if one_in(rng, 3) { rng.i64(size / 6 + 1..=size) } else { (size * rng.i64(1..=4) / 4).max(1) }
 }
 
-fn random_offset(rng: &mut Rng, below: i64) -> i64 {
+fn random_offset(rng: &mut Choices, below: i64) -> i64 {
     if rng.bool() { 0 } else { rng.i64(0..below) }
 }
 
-pub(super) fn random_settings(rng: &mut Rng, windows: ModelWindows) -> ModelSettings {
+pub(super) fn random_settings(rng: &mut Choices, windows: ModelWindows) -> ModelSettings {
     let length = length_of(windows);
     // Often a multiple of a quarter of the window, so that watermarks meet windows' ends exactly.
     let delay_millis = match rng.u32(..12) {
