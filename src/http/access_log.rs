@@ -38,8 +38,8 @@ pub(super) async fn access_log(
     let (status, duration_us) = (response.status(), watch.elapsed_us());
     traffic.answered(route, &method, status, duration_us);
     span.in_scope(|| {
-        // Tills post all day: what went well is worth a line only to somebody who looks for it.
-        if status.is_success() {
+        // Tills post and dashboards ask all day: what went well is worth a line only to somebody who looks for it.
+        if status.is_success() || status.is_redirection() {
             answered!(Level::DEBUG, method, route, status, duration_us);
         } else {
             answered!(Level::INFO, method, route, status, duration_us);
