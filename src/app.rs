@@ -17,7 +17,7 @@ use crate::domain::{
     EventField, Filter, OutputMode, QueryName, QuerySpec, Seq, Span, Start, Trigger, WindowSpec,
 };
 use crate::embedded::{EmbeddedError, EmbeddedPostgres, SharedPostgres};
-use crate::http::{self, App, HttpSettings, LocalClient, Phase};
+use crate::http::{self, App, DataDisk, HttpSettings, LocalClient, Phase};
 use crate::intake::{Intake, IntakeSettings};
 use crate::pipeline::Pipeline;
 use crate::telemetry;
@@ -147,7 +147,8 @@ async fn run(
         doing: "read the address that is listened on",
         source,
     })?;
-    let service = Service::start(url, settings).await?;
+    let data_disk = DataDisk::of(private_data.as_deref());
+    let service = Service::start(url, settings, data_disk).await?;
     if let Err(error) = check_keys(&service, &settings.listen, address) {
         service.end().await;
         return Err(error);
@@ -191,7 +192,11 @@ impl Service {
     ///
     /// # Errors
     /// [`StartError`] when the database cannot be used.
-    pub async fn start(url: &str, settings: &ServeSettings) -> Result<Self, StartError> {
+    pub async fn start(
+        url: &str,
+        settings: &ServeSettings,
+        data_disk: DataDisk,
+    ) -> Result<Self, StartError> {
         let (limits, shop) = (&settings.limits, &settings.shop);
         let wait_max = settings.database.database_wait;
         let database = Database::start(url, POOL_SIZES, wait_max).await?;
@@ -212,8 +217,15 @@ impl Service {
             key_events_per_second: limits.key_events_per_second,
         };
         let keyring = Keyring::start(database.clone(), access).await?;
-        let settings = http_settings(limits, shop);
-        let app = App::new(database.clone(), intake, pipeline.clone(), keyring, settings);
+        let origins = settings.listen.cors_origins.clone();
+        let app = App::new(
+            database.clone(),
+            intake,
+            pipeline.clone(),
+            keyring,
+            http_settings(limits, shop),
+            (origins, data_disk),
+        );
         let forgetting =
             tokio::spawn(forget_event_ids(database.clone(), limits.event_id_retention));
         Ok(Self { app, database, pipeline, writer, forgetting })
@@ -279,6 +291,7 @@ fn http_settings(limits: &LimitSettings, shop: &ShopSettings) -> HttpSettings {
         queue_bytes_max: limits.queue_bytes_max,
         max_future_skew: limits.max_future_skew.0,
         key_events_per_second: limits.key_events_per_second,
+        connections_max: http::connections_within_limits(size(limits.connections_max)),
         header_timeout: limits.header_timeout,
         body_timeout: limits.body_timeout,
         request_timeout: limits.request_timeout,

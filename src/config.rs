@@ -15,7 +15,7 @@ use std::str::FromStr;
 use clap::error::{ContextKind, ContextValue, ErrorKind};
 use clap::{Args, CommandFactory, FromArgMatches, Parser, Subcommand};
 
-use crate::domain::{Currency, InvalidSpan, Span};
+use crate::domain::{Currency, InvalidSpan, Origin, Span};
 use crate::embedded::EmbeddedSettings;
 use crate::telemetry::{LogFilter, LogFormat};
 pub use bench::{
@@ -106,6 +106,9 @@ pub struct ListenSettings {
     /// Listen beyond this machine although there is no API key, so that nobody has to show one.
     #[arg(long, env = "TILLMARK_INSECURE_NO_AUTH")]
     pub insecure_no_auth: bool,
+    /// Origins of web pages that may ask from a browser, with commas between them; unset: none.
+    #[arg(long, env = "TILLMARK_CORS_ORIGINS", value_delimiter = ',')]
+    pub cors_origins: Vec<Origin>,
 }
 
 impl ListenSettings {
@@ -185,6 +188,9 @@ pub struct LimitSettings {
     /// unset: as many as it likes.
     #[arg(long, env = "TILLMARK_KEY_EVENTS_PER_SECOND", value_parser = clap::value_parser!(u32).range(1..=10_000_000))]
     pub key_events_per_second: Option<u32>,
+    /// The most connections of clients at a time; others wait to be accepted.
+    #[arg(long, env = "TILLMARK_CONNECTIONS_MAX", default_value_t = 4_096, value_parser = clap::value_parser!(u32).range(1..=1_000_000))]
+    pub connections_max: u32,
     /// How long a request's header may take.
     #[arg(long, env = "TILLMARK_HEADER_TIMEOUT", default_value = "10 seconds", value_parser = some_time)]
     pub header_timeout: Span,
@@ -387,6 +393,9 @@ mod tests {
             ("--queue-events-max=9999 --request-events-max=9999", None),
             ("--queue-bytes-max=10485759", Some("TILLMARK_QUEUE_BYTES_MAX")),
             ("--queue-bytes-max=10485760", None),
+            ("--connections-max=0", Some("TILLMARK_CONNECTIONS_MAX")),
+            ("--cors-origins=https://a.example,*", Some("TILLMARK_CORS_ORIGINS")),
+            ("--cors-origins=https://a.example,http://localhost:3000", None),
         ] {
             let arguments = format!("tillmark serve {arguments}");
             let refused = match CommandLine::read_from(arguments.split(' ').map(OsString::from)) {

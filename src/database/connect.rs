@@ -2,11 +2,12 @@
 
 use std::str::FromStr;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
 
 use sqlx::pool::PoolConnection;
 use sqlx::postgres::{PgConnectOptions, PgPoolOptions};
-use sqlx::{PgPool, Postgres};
+use sqlx::{PgConnection, PgPool, Postgres};
 use uuid::Uuid;
 
 use super::DatabaseError;
@@ -14,6 +15,11 @@ use super::error::Doing;
 use crate::domain::Span;
 
 static MIGRATOR: sqlx::migrate::Migrator = sqlx::migrate!();
+
+/// How many connections are looked at before they are used after a server has refused to write:
+/// more than the pools have, so that each of them is.
+const DOUBTS: u32 = 64;
+static DOUBTED: AtomicU32 = AtomicU32::new(0);
 
 const VERSION_MIN: i32 = 150_000;
 const RETRY_PAUSE: Duration = Duration::from_millis(250);
@@ -90,8 +96,8 @@ impl Database {
         // The log is read in its order, of which the planner would know only after an analyze.
         let in_order = by_index.clone().options([("enable_bitmapscan", "off")]);
         let database = Self {
-            ingest: pool(&by_index, sizes.ingest, "20s", Duration::from_secs(5)),
-            engine: pool(&options, sizes.engine, "0", Duration::from_secs(10)),
+            ingest: writing(&by_index, sizes.ingest, "20s", Duration::from_secs(5)),
+            engine: writing(&options, sizes.engine, "0", Duration::from_secs(10)),
             log: pool(&in_order, sizes.engine, "0", Duration::from_secs(10)),
             lease: lease_pool(&options),
             name,
@@ -234,6 +240,27 @@ impl Database {
     }
 }
 
+/// The versions of all migrations.
+pub(super) fn migrations() -> Vec<i64> {
+    MIGRATOR.iter().map(|migration| migration.version).collect()
+}
+
+/// A server has refused to write: connections made before may lead to one that another has replaced.
+pub(super) fn doubt_connections() {
+    DOUBTED.store(DOUBTS, Ordering::Relaxed);
+}
+
+/// Whether a connection of a pool can be used for writing; asked only while connections are in doubt.
+async fn is_writable(conn: &mut PgConnection) -> Result<bool, sqlx::Error> {
+    let one_less = |doubts: u32| doubts.checked_sub(1);
+    if DOUBTED.fetch_update(Ordering::Relaxed, Ordering::Relaxed, one_less).is_err() {
+        return Ok(true);
+    }
+    sqlx::query_scalar("select not current_setting('transaction_read_only')::bool")
+        .fetch_one(conn)
+        .await
+}
+
 /// Whether waiting cannot help: a wrong password, or a database that does not exist.
 fn is_hopeless(error: &sqlx::Error) -> bool {
     let sqlx::Error::Database(error) = error else { return false };
@@ -255,20 +282,40 @@ fn lease_pool(options: &PgConnectOptions) -> PgPool {
         .connect_lazy_with(options.clone().options(settings))
 }
 
+/// A pool for what only reads.
 fn pool(
     options: &PgConnectOptions,
     size: u32,
     statement_timeout: &str,
     acquire_max: Duration,
 ) -> PgPool {
+    let (pool, options) = pool_options(options, size, statement_timeout, acquire_max);
+    pool.connect_lazy_with(options)
+}
+
+/// A pool for what writes: connections to a server that takes no writes are not kept.
+fn writing(
+    options: &PgConnectOptions,
+    size: u32,
+    statement_timeout: &str,
+    acquire_max: Duration,
+) -> PgPool {
+    let (pool, options) = pool_options(options, size, statement_timeout, acquire_max);
+    pool.before_acquire(|conn, _| Box::pin(is_writable(conn))).connect_lazy_with(options)
+}
+
+fn pool_options(
+    options: &PgConnectOptions,
+    size: u32,
+    statement_timeout: &str,
+    acquire_max: Duration,
+) -> (PgPoolOptions, PgConnectOptions) {
     let settings = [
         ("statement_timeout", statement_timeout),
         // A process frozen inside its transaction must not block the others for long.
         ("idle_in_transaction_session_timeout", "10s"),
         ("standard_conforming_strings", "on"),
     ];
-    PgPoolOptions::new()
-        .max_connections(size)
-        .acquire_timeout(acquire_max)
-        .connect_lazy_with(options.clone().options(settings))
+    let pool = PgPoolOptions::new().max_connections(size).acquire_timeout(acquire_max);
+    (pool, options.clone().options(settings))
 }

@@ -1,5 +1,6 @@
 //! What can go wrong with Postgres, said as what was being tried, with the cause behind it.
 
+use super::connect::doubt_connections;
 use crate::domain::{EventTime, QueryName, Span};
 
 /// A failure of the database layer.
@@ -104,6 +105,12 @@ impl DatabaseError {
         error.code().is_some_and(|code| code == "57014")
     }
 
+    /// Whether the server has no room on its disk.
+    pub fn is_disk_full(&self) -> bool {
+        let Self::Failed { source: sqlx::Error::Database(error), .. } = self else { return false };
+        error.code().is_some_and(|code| code == "53100")
+    }
+
     /// Whether the data itself was refused, so that trying the same again cannot help.
     pub fn is_refusal(&self) -> bool {
         let Self::Failed { source: sqlx::Error::Database(error), .. } = self else { return false };
@@ -143,8 +150,10 @@ fn is_outage(error: &sqlx::Error) -> bool {
         sqlx::Error::Database(error) => {
             let code = error.code().unwrap_or_default();
             // Connection failures, resources used up, stopped by an operator, read-only after a
-            // failover, and internal damage.
-            ["08", "53", "57", "58", "25006", "XX"].iter().any(|class| code.starts_with(class))
+            // failover, internal damage; and a database or a role that is not there any more.
+            ["08", "53", "57", "58", "25006", "XX", "3D000", "28"]
+                .iter()
+                .any(|class| code.starts_with(class))
         }
         sqlx::Error::Io(_)
         | sqlx::Error::Tls(_)
@@ -156,6 +165,12 @@ fn is_outage(error: &sqlx::Error) -> bool {
     }
 }
 
+/// Whether the server takes no writes (any more).
+fn is_read_only(error: &sqlx::Error) -> bool {
+    let sqlx::Error::Database(error) = error else { return false };
+    error.code().is_some_and(|code| code == "25006")
+}
+
 /// Says what was being tried when a statement failed.
 pub(super) trait Doing<T> {
     /// Wraps the failure: "could not {doing}".
@@ -164,6 +179,11 @@ pub(super) trait Doing<T> {
 
 impl<T> Doing<T> for Result<T, sqlx::Error> {
     fn doing(self, doing: &'static str) -> Result<T, DatabaseError> {
-        self.map_err(|source| DatabaseError::Failed { doing, source })
+        self.map_err(|source| {
+            if is_read_only(&source) {
+                doubt_connections();
+            }
+            DatabaseError::Failed { doing, source }
+        })
     }
 }

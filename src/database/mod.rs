@@ -36,6 +36,7 @@ mod error;
 mod event_ids;
 mod findings;
 mod gauges;
+mod health;
 mod idle;
 mod lateness;
 mod lease;
@@ -74,7 +75,8 @@ pub use corrections::{Correction, CorrectionSelection};
 pub use dropped_events::{DroppedEvent, DroppedSelection};
 pub use error::DatabaseError;
 pub use findings::Finding;
-pub use gauges::QueryGauges;
+pub use gauges::{QueryGaugeFigures, QueryGauges};
+pub use health::ServerFault;
 pub use idle::{IdleClosing, Silence};
 pub use lateness::{
     Delays, LATENESS_BUCKETS_MS, Lateness, LatenessBy, LatenessSelection, LatenessSource,

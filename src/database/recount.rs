@@ -16,7 +16,7 @@ use super::queries::{StoredQuery, find};
 use super::recount_lines::{column, columns, event_ids, note_strays, recount, set_aside};
 use super::values::WindowColumns;
 use super::{Database, DatabaseError};
-use crate::domain::{EventId, EventTime, OutputMode, QueryName, Totals, WindowKey, WindowSpec};
+use crate::domain::{EventId, EventTime, QueryName, Totals, WindowKey, WindowSpec};
 
 /// The most windows of a report on tumbling or sliding windows: a year of hours for 57 stores. Each takes
 /// about a kilobyte while the report is made. Sessions are all read for any of them.
@@ -50,8 +50,9 @@ pub struct ReconciliationSnapshot {
     pub late: Vec<(WindowKey, Totals, Vec<EventId>)>,
     /// What corrections add to each window.
     pub corrections: Vec<(WindowKey, Totals)>,
-    /// What is counted in state and not written yet; only in append mode. Nothing as of an earlier
-    /// moment: that state is gone, and what it held follows from the rest.
+    /// What is counted in state: in append mode not written yet, in the others what the rows of windows
+    /// that are not final say. Nothing as of an earlier moment: that state is gone, and what it held
+    /// follows from the rest.
     pub open: Option<Vec<(WindowKey, Totals)>>,
     /// Events that are set aside: in quarantine, or out of the log because the engine could not
     /// process them.
@@ -180,9 +181,6 @@ async fn open_windows(
     asked: &Asked<'_>,
     findings: &mut Findings,
 ) -> Result<Option<Vec<(WindowKey, Totals)>>, DatabaseError> {
-    if asked.query.spec.output_mode != OutputMode::Append {
-        return Ok(Some(Vec::new()));
-    }
     if asked.as_of.is_some() {
         return Ok(None);
     }

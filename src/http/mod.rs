@@ -1,8 +1,9 @@
 //! The HTTP API: parses, calls, answers. The only folder that knows axum and utoipa.
 //!
-//! A request passes, from the outside in: its id and the writing of problems
-//! (`request_id`), the log line (`access_log`), a task of its own with a deadline (`detach`) that first
-//! looks at its key (`authorize`), then the handler of its address, one file per resource.
+//! A request passes, from the outside in: its connection (`serve`, `connections`), its id and the writing of
+//! problems (`request_id`), the log line and its trace (`access_log`), what browsers are told (`browsers`, where
+//! it is set), a task of its own with a deadline (`detach`) that first looks at its key (`authorize`), then
+//! the handler of its address, one file per resource.
 //!
 //! Invariants:
 //! * Every 4xx and 5xx is `application/problem+json`, whoever made it, with the request's id.
@@ -14,11 +15,15 @@
 //! Absent on purpose: SQL, event-time rules, transactions.
 
 mod access_log;
+mod ailments;
 mod audit;
 mod authorize;
 mod body;
 mod booking_body;
+mod browsers;
+mod checks;
 mod coding;
+mod connections;
 mod correction_examples;
 mod corrections;
 mod counted_body;
@@ -33,11 +38,13 @@ mod event_body;
 mod event_examples;
 mod events;
 mod examples;
+mod exposition;
 mod figure_columns;
 mod figures;
 mod finance_examples;
 mod folds;
 mod format;
+mod health;
 mod heartbeats;
 mod json;
 mod kept;
@@ -47,6 +54,7 @@ mod keys;
 mod lateness;
 mod lateness_body;
 mod local;
+mod machine;
 mod media_type;
 mod metrics;
 mod paging;
@@ -61,6 +69,7 @@ mod progress_table;
 mod quarantine;
 mod queries;
 mod query_body;
+mod query_metrics;
 mod rate_limit;
 mod readiness;
 mod receipt_words;
@@ -83,6 +92,7 @@ mod stream;
 mod stream_changes;
 #[cfg(test)]
 mod tests;
+mod trace;
 mod traffic;
 mod validators;
 mod window_answer;
@@ -93,6 +103,8 @@ use std::ops::Deref;
 use std::sync::Arc;
 
 use axum::extract::FromRef;
+use checks::Checks;
+use connections::Connections;
 use kept::Kept;
 use problem::Problem;
 use problem_kind::ProblemKind;
@@ -104,6 +116,7 @@ use validators::Source;
 use window_answer::RenderedPage;
 
 pub use local::LocalClient;
+pub use machine::{DataDisk, connections_within_limits};
 pub use readiness::{Phase, Readiness};
 pub use report_text::{Depth, ReportText};
 pub use router::{openapi, openapi_json, router};
@@ -112,6 +125,7 @@ pub use settings::HttpSettings;
 
 use crate::access::Keyring;
 use crate::database::Database;
+use crate::domain::Origin;
 use crate::intake::Intake;
 use crate::pipeline::Pipeline;
 use crate::reading::{Followers, Standings};
@@ -133,12 +147,18 @@ pub struct Parts {
     pub keyring: Keyring,
     /// Limits.
     pub settings: HttpSettings,
+    /// Pages of other origins that may ask.
+    pub origins: Vec<Origin>,
+    /// Where the data is, if it is on this machine.
+    pub data_disk: DataDisk,
     /// Whether the service takes requests; app and [`serve`] say so.
     pub readiness: Readiness,
     /// Requests at work, whether or not their client still waits.
     pub work: TaskTracker,
+    connections: Connections,
     traffic: Traffic,
-    reports: Semaphore,
+    checks: Checks,
+    reports: Arc<Semaphore>,
     standings: Standings,
     followers: Followers,
     pages: Kept<Source, RenderedPage>,
@@ -173,9 +193,11 @@ impl App {
         pipeline: Pipeline,
         keyring: Keyring,
         settings: HttpSettings,
+        (origins, data_disk): (Vec<Origin>, DataDisk),
     ) -> Self {
         let (readiness, work) = (Readiness::starting(), TaskTracker::new());
-        let (traffic, reports) = (Traffic::default(), Semaphore::new(settings.reports_max));
+        let (traffic, checks) = (Traffic::default(), Checks::default());
+        let reports = Arc::new(Semaphore::new(settings.reports_max));
         let standings = Standings::new(database.clone());
         let followers = Followers::new(standings.clone());
         Self(Arc::new(Parts {
@@ -184,9 +206,13 @@ impl App {
             pipeline,
             keyring,
             settings,
+            origins,
+            data_disk,
             readiness,
             work,
+            connections: Connections::new(settings.connections_max),
             traffic,
+            checks,
             reports,
             standings,
             followers,

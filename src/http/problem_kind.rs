@@ -216,7 +216,7 @@ impl ProblemKind {
             Self::RunFailed => facts("run-failed", StatusCode::SERVICE_UNAVAILABLE, "A micro-batch of the query failed",
                 "The query has the reason as its `error` and tries again by itself. Ask again after `Retry-After`."),
             Self::NotReady => facts("not-ready", StatusCode::SERVICE_UNAVAILABLE, "The service is not ready",
-                "The service is starting, or cannot reach its database. Ask again after `Retry-After`."),
+                "The service is starting, or its database cannot do what it must; `errors` say what is wrong with it. Ask again after `Retry-After`."),
             Self::Stopping => facts("stopping", StatusCode::SERVICE_UNAVAILABLE, "The service is stopping",
                 "The service is being stopped; nothing was stored. Ask again after `Retry-After`."),
         }

@@ -13,6 +13,8 @@ use tokio::sync::{Mutex, OwnedSemaphorePermit, Semaphore, mpsc, oneshot, watch};
 use tokio::task::JoinHandle;
 use tracing::{debug, error};
 
+use super::commit_figures::CommitFigures;
+use crate::clock::Stopwatch;
 use crate::database::{
     AppendMemory, AppendRequest, Appended, Database, DatabaseError, FutureGuard, Release,
 };
@@ -69,6 +71,7 @@ pub struct Intake {
     bytes_room: Arc<Semaphore>,
     events_max: u32,
     bytes_max: u32,
+    figures: Arc<CommitFigures>,
 }
 
 /// How full the queue is.
@@ -91,6 +94,7 @@ impl Intake {
         let events_max = usize::try_from(settings.queue_events_max).unwrap_or(usize::MAX);
         let bytes_max = usize::try_from(settings.queue_bytes_max).unwrap_or(usize::MAX);
         let (queue, waiting) = mpsc::channel(events_max);
+        let figures = Arc::new(CommitFigures::new());
         let writer = Writer {
             database,
             queue: Arc::new(Mutex::new(waiting)),
@@ -98,6 +102,7 @@ impl Intake {
             future_guard: settings.future_guard,
             memory: AppendMemory::default(),
             appended,
+            figures: Arc::clone(&figures),
         };
         let intake = Self {
             queue,
@@ -105,6 +110,7 @@ impl Intake {
             bytes_room: Arc::new(Semaphore::new(bytes_max)),
             events_max: settings.queue_events_max,
             bytes_max: settings.queue_bytes_max,
+            figures,
         };
         let other = tokio::spawn(writer.clone().run());
         let running = tokio::spawn(async move {
@@ -113,6 +119,11 @@ impl Intake {
             drop(other.await);
         });
         (intake, running)
+    }
+
+    /// What was counted of the commits.
+    pub fn figures(&self) -> &CommitFigures {
+        &self.figures
     }
 
     /// How much is waiting to be stored, or being stored.
@@ -201,6 +212,7 @@ struct Writer {
     future_guard: FutureGuard,
     memory: AppendMemory,
     appended: watch::Sender<Seq>,
+    figures: Arc<CommitFigures>,
 }
 
 impl Writer {
@@ -274,7 +286,10 @@ impl Writer {
         &mut self,
         requests: &[AppendRequest],
     ) -> Result<Vec<Vec<Appended>>, DatabaseError> {
-        let appended = self.database.append(requests, self.future_guard, &mut self.memory).await?;
+        let watch = Stopwatch::start();
+        let appended = self.database.append(requests, self.future_guard, &mut self.memory).await;
+        self.figures.note(&appended, watch);
+        let appended = appended?;
         let newest = appended.iter().flatten().filter_map(Appended::accepted);
         if let Some(newest) = newest.max() {
             self.appended.send_if_modified(|head| {

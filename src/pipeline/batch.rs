@@ -9,8 +9,8 @@ use crate::database::{
     BatchDurations, CommittedProgress, Database, DatabaseError, IdleClosing, LeaseEpoch,
     ProgressEntry, StoredQuery,
 };
-use crate::domain::{OutputMode, QueryName, Seq};
-use crate::engine::{self, Batch, Outcome, Rules, State};
+use crate::domain::{Amount, Currency, OutputMode, QueryName, Seq};
+use crate::engine::{self, Batch, Dropped, DroppedReason, Outcome, Rules, State};
 
 /// A query as its last commit left it, in memory.
 #[derive(Debug)]
@@ -61,7 +61,17 @@ pub(super) enum Ran {
     /// Events were read, and none of them passes the filter: only the position moved.
     Skipped,
     /// A micro-batch was committed.
-    Batch(Box<CommittedProgress>),
+    Batch(Box<Committed>),
+}
+
+/// A micro-batch that was committed.
+#[derive(Debug)]
+pub(super) struct Committed {
+    pub(super) progress: CommittedProgress,
+    /// Currency and amount of each late event, once however many windows it missed.
+    pub(super) late: Vec<(Currency, Amount)>,
+    /// How long writing took, the commit itself included.
+    pub(super) commit_us: i64,
 }
 
 impl Loaded {
@@ -116,8 +126,8 @@ impl Loaded {
             }
             Some(outcome) => {
                 let spent = BatchDurations { read_us, compute_us, ..BatchDurations::default() };
-                let progress = self.commit(database, &outcome, position, spent, total).await?;
-                Ok(Ran::Batch(Box::new(progress)))
+                let batch = self.commit(database, &outcome, position, spent, total).await?;
+                Ok(Ran::Batch(Box::new(batch)))
             }
         }
     }
@@ -142,7 +152,7 @@ impl Loaded {
         position: Seq,
         mut durations: BatchDurations,
         total: Stopwatch,
-    ) -> Result<CommittedProgress, DatabaseError> {
+    ) -> Result<Committed, DatabaseError> {
         let commit = Stopwatch::start();
         let prepared =
             database.checkpoint_prepare(self.lease, &self.query, position, outcome).await?;
@@ -152,9 +162,8 @@ impl Loaded {
         let entry = ProgressEntry::of(self.query.next_batch_id, outcome, positions, durations);
         let timestamp = prepared.commit(&entry).await?;
         fault_point!("engine.committed");
+        let commit_us = commit.elapsed_us();
         info!(
-            query.name = %self.query.name,
-            batch.id = %entry.batch_id,
             batch.n_events_in = entry.events_in,
             batch.n_late = entry.late_events,
             batch.n_rows = entry.rows_written,
@@ -167,6 +176,15 @@ impl Loaded {
         self.query.watermarks = outcome.watermarks;
         self.query.newest_event_time = outcome.newest_event_time;
         self.query.error = None;
-        Ok(CommittedProgress { query: self.query.name.clone(), timestamp, entry })
+        let progress = CommittedProgress { query: self.query.name.clone(), timestamp, entry };
+        Ok(Committed { progress, late: late_money(&outcome.dropped), commit_us })
     }
+}
+
+/// The money of late events. The entries of one event stand together.
+fn late_money(dropped: &[Dropped]) -> Vec<(Currency, Amount)> {
+    let mut late: Vec<&Dropped> =
+        dropped.iter().filter(|entry| entry.reason == DroppedReason::Late).collect();
+    late.dedup_by_key(|entry| entry.seq);
+    late.into_iter().map(|entry| (entry.key.currency, entry.amount)).collect()
 }

@@ -8,6 +8,7 @@ use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 use tracing::{info, warn};
 
+use super::figures::BatchFigures;
 use super::leadership::Keeper;
 use super::term::Term;
 use crate::database::{CommittedProgress, Database, DatabaseError, LeaseEpoch, RunReply};
@@ -65,13 +66,15 @@ pub(super) struct Shared {
     head: watch::Sender<Seq>,
     end_runs: CancellationToken,
     tasks: TaskTracker,
+    figures: Arc<BatchFigures>,
 }
 
 impl Shared {
     /// Begins to run the queries.
     pub(super) fn begin_term(&self, epoch: LeaseEpoch, database: Database) {
         let tokens = (self.stop.child_token(), self.end_runs.clone());
-        let term = Term::new(epoch, database, self.head.clone(), tokens, self.tasks.clone());
+        let shared = (self.tasks.clone(), Arc::clone(&self.figures));
+        let term = Term::new(epoch, database, self.head.clone(), tokens, shared);
         let term = Arc::new(term);
         self.tasks.spawn(Arc::clone(&term).look_now_and_then());
         self.term.send_replace(Some(term));
@@ -97,6 +100,7 @@ impl Pipeline {
             head,
             end_runs: CancellationToken::new(),
             tasks: TaskTracker::new(),
+            figures: Arc::new(BatchFigures::new()),
         });
         let mut keeper = Keeper::new(Arc::clone(&shared));
         keeper.take().await;
@@ -111,6 +115,11 @@ impl Pipeline {
 
     fn term(&self) -> Option<Arc<Term>> {
         self.shared.term.borrow().clone()
+    }
+
+    /// What was counted of the micro-batches that this process ran.
+    pub fn figures(&self) -> &BatchFigures {
+        &self.shared.figures
     }
 
     /// Has everything run that is available to the query now, the batch without data included, or

@@ -67,6 +67,7 @@ impl Keeper {
             sessions.n_ended = taken.sessions_ended,
             "This replica runs the queries now",
         );
+        fault_point!("recovery.lease_taken");
         self.shared.begin_term(taken.epoch, database);
     }
 

@@ -13,6 +13,7 @@
 //! Absent on purpose: rules of event time (engine) and SQL (database).
 
 mod batch;
+mod figures;
 mod handle;
 mod leadership;
 mod memory;
@@ -20,4 +21,5 @@ mod runner;
 mod suspicion;
 mod term;
 
+pub use figures::{BatchFigures, LateMoney, QueryBatches};
 pub use handle::{Pipeline, RunError};

@@ -1,10 +1,13 @@
 //! The long-lived task of one query.
 
+use std::sync::Arc;
+
 use tokio::sync::{mpsc, oneshot, watch};
 use tokio_util::sync::CancellationToken;
 use tracing::{info, warn};
 
 use super::batch::{BatchError, Ran};
+use super::figures::BatchFigures;
 use super::handle::RunError;
 use super::memory::{Due, Memory};
 use super::suspicion::Verdict;
@@ -36,6 +39,7 @@ pub(super) struct Runner {
     pub(super) ended: CancellationToken,
     pub(super) end_runs: CancellationToken,
     pub(super) memory: Memory,
+    pub(super) figures: Arc<BatchFigures>,
 }
 
 impl Runner {
@@ -72,7 +76,7 @@ impl Runner {
                 let loaded = self.memory.load(&self.database, self.lease, &self.name).await;
                 loaded.map(|_| None).map_err(BatchError::from)
             }
-            Some(_) => self.memory.run_batch(&self.database).await.map(Some),
+            Some(_) => self.run_batch().await.map(Some),
         };
         match turn {
             Ok(None) => self.memory.failures = failures,
@@ -83,6 +87,15 @@ impl Runner {
             Ok(Some(Ran::Skipped | Ran::Batch(_))) => self.memory.failures = 0,
             Err(error) => self.note(error).await,
         }
+    }
+
+    /// Runs the next batch of the query, which must be loaded, and counts it.
+    async fn run_batch(&mut self) -> Result<Ran, BatchError> {
+        let ran = self.memory.run_batch(&self.database).await?;
+        if let Ran::Batch(batch) = &ran {
+            self.figures.note(batch);
+        }
+        Ok(ran)
     }
 
     /// Closes windows by the wall clock, if nothing has been received for as long as the query says.
@@ -149,8 +162,8 @@ impl Runner {
             }
             // What is appended from now on can wait; only a watermark still owed cannot.
             let last = loaded.query.position >= head;
-            match self.memory.run_batch(&self.database).await {
-                Ok(Ran::Batch(entry)) => progress.push(*entry),
+            match self.run_batch().await {
+                Ok(Ran::Batch(batch)) => progress.push(batch.progress),
                 Ok(Ran::Skipped) => {}
                 Ok(Ran::Nothing) => break,
                 Err(BatchError::Database(DatabaseError::ProgressMoved)) => {
@@ -182,8 +195,10 @@ impl Runner {
             error => {
                 self.memory.failures = self.memory.failures.saturating_add(1);
                 let chain = error.chain();
+                let batch_id = loaded.as_ref().map(|loaded| loaded.query.next_batch_id.get());
                 warn!(
                     query.name = %self.name,
+                    batch.id = batch_id,
                     query.n_failures = self.memory.failures,
                     error = %chain,
                     "A micro-batch failed; trying again in {:?}", self.memory.backoff(),

@@ -9,6 +9,7 @@ use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 use tracing::warn;
 
+use super::figures::BatchFigures;
 use super::handle::RunError;
 use super::memory::Memory;
 use super::runner::{Command, Runner};
@@ -33,6 +34,7 @@ pub(super) struct Term {
     pub(super) ended: CancellationToken,
     pub(super) end_runs: CancellationToken,
     pub(super) tasks: TaskTracker,
+    pub(super) figures: Arc<BatchFigures>,
     runners: Mutex<HashMap<QueryName, RunnerHandle>>,
 }
 
@@ -48,9 +50,9 @@ impl Term {
         database: Database,
         head: watch::Sender<Seq>,
         (ended, end_runs): (CancellationToken, CancellationToken),
-        tasks: TaskTracker,
+        (tasks, figures): (TaskTracker, Arc<BatchFigures>),
     ) -> Self {
-        Self { epoch, database, head, ended, end_runs, tasks, runners: Mutex::default() }
+        Self { epoch, database, head, ended, end_runs, tasks, figures, runners: Mutex::default() }
     }
 
     /// Has a query run; nothing when the term ends before the run does.
@@ -115,6 +117,7 @@ impl Term {
             ended: self.ended.clone(),
             end_runs: self.end_runs.clone(),
             memory: Memory::default(),
+            figures: Arc::clone(&self.figures),
         };
         self.tasks.spawn(runner.run());
         commands

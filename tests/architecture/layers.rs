@@ -65,9 +65,10 @@ pub(crate) const LAYERS: &[Layer] = &[
     ),
     layer("engine", &["domain"], &["thiserror"]),
     layer("intake", &["domain"], &["base64", "chrono", "serde", "serde_json", "sha2", "thiserror"]),
+    layer("intake/commit_figures", &["database", "clock", "telemetry"], &[]),
     layer(
         "intake/group_commit",
-        &["domain", "database"],
+        &["domain", "database", "clock"],
         &["thiserror", "tokio", "tokio_util", "tracing"],
     ),
     layer("faults", &[], &["thiserror"]),
@@ -77,7 +78,7 @@ pub(crate) const LAYERS: &[Layer] = &[
     layer("database/connect", &["domain"], &["sqlx", "thiserror", "tokio", "tracing", "uuid"]),
     layer(
         "pipeline",
-        &["domain", "engine", "database", "clock"],
+        &["domain", "engine", "database", "clock", "telemetry"],
         &["thiserror", "tokio", "tokio_util", "tracing"],
     ),
     layer("finance", &["domain", "database"], &["chrono", "serde", "thiserror"]),
@@ -95,8 +96,16 @@ pub(crate) const LAYERS: &[Layer] = &[
     layer(
         "http",
         &[
-            "domain", "intake", "database", "pipeline", "finance", "access", "reading", "clock",
+            "domain",
+            "intake",
+            "database",
+            "pipeline",
+            "finance",
+            "access",
+            "reading",
+            "clock",
             "table",
+            "telemetry",
         ],
         &[
             "futures_util",
@@ -123,6 +132,7 @@ pub(crate) const LAYERS: &[Layer] = &[
             "zstd",
         ],
     ),
+    layer("http/machine", &[], &["rustix", "tracing"]),
     layer(
         "import",
         &["domain", "intake", "database", "embedded", "config", "clock", "telemetry", "app"],

@@ -7,7 +7,7 @@ use crate::support::fault_proxy::{Fault, FaultProxy};
 /// What `abort` ends a process with.
 const SIGABRT: &str = "signal: 6 ";
 /// Statements that commit: the others are inside a transaction that one of these ends.
-pub const COMMITS: [&str; 3] =
+const COMMITS: [&str; 3] =
     ["COMMIT", "select * from append_events(", "select pg_logical_emit_message("];
 
 /// The service dies at a named point, one of the first times that it comes there.
@@ -63,17 +63,18 @@ pub async fn kill_backends(bed: &mut Bed) {
     bed.check("sessions that were ended").await;
 }
 
-/// A commit is done, and nobody is told.
-pub async fn lose_the_reply(bed: &mut Bed, statement: &'static str) {
+/// A commit is done, and nobody is told. Says what it was, each time.
+pub async fn lose_replies(bed: &mut Bed, mut lost: impl FnMut(&str)) {
     let proxy = FaultProxy::start(&bed.database.url);
     bed.kill().await;
     bed.start_with(&[("DATABASE_URL", &proxy.url)]).await;
-    for _ in 0..3 {
-        let nth = bed.rng.u32(1..6);
+    for statement in COMMITS.into_iter().cycle().take(2 * COMMITS.len()) {
+        let nth = bed.rng.u32(1..=3);
         proxy.count_those(Some((nth, Fault::AppliedButReportedFailed)), statement);
         let what = format!("there is a call {nth} that begins `{statement}`");
         wait_until(&what, async || proxy.has_failed()).await;
         bed.check(&format!("a lost reply to `{statement}`")).await;
+        lost(statement);
     }
     bed.kill().await;
     bed.start().await;

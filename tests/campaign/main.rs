@@ -33,7 +33,7 @@ use tillmark::clock::Stopwatch;
 use bed::Bed;
 use tally::Tally;
 
-const RANDOM_KILLS: u32 = 22;
+const RANDOM_KILLS: u32 = 16;
 const POSTGRES_STOPS: u32 = 3;
 const SESSION_KILLS: u32 = 2;
 
@@ -87,10 +87,8 @@ async fn round(rng: Rng, tally: &mut Tally) {
         faults::kill_backends(&mut bed).await;
         tally.survived("sessions ended by pg_terminate_backend");
     }
-    for statement in faults::COMMITS {
-        faults::lose_the_reply(&mut bed, statement).await;
-        tally.survived(&format!("reply lost: {statement}"));
-    }
+    let lost = |statement: &str| tally.survived(&format!("reply lost: {statement}"));
+    faults::lose_replies(&mut bed, lost).await;
     faults::freeze_the_leader(&mut bed).await;
     tally.survived("leader frozen, and woken");
     match disk::fill_up(bed.rng.fork()).await {

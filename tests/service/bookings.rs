@@ -155,6 +155,11 @@ async fn what_is_set_aside_stands_beside_the_report_until_somebody_decides() {
         "action": "release", "event_time": "2026-10-01T09:30:00Z", "note": "the till's clock",
     });
     assert_eq!(service.post("/v1/quarantine/early-placed", release).await.status, 200);
+    let trail = service.get("/v1/audit?limit=1").await.body["audit"][0].clone();
+    assert_eq!(
+        (&trail["action"], &trail["event_id"], &trail["note"]),
+        (&json!("quarantine_released"), &json!("early-placed"), &json!("the till's clock"))
+    );
     service.wait_until_idle("hourly_sales").await;
     let after = report("").await;
     assert_eq!(after["totals"]["USD"]["quarantined"]["orders"], 0);

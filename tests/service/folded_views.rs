@@ -175,3 +175,47 @@ async fn whether_windows_fold_depends_on_what_is_shown_and_not_on_what_came_sinc
     let then = format!("{days}&view=corrected&as_of={}", report["as_of"].as_str().unwrap());
     assert_eq!(get(&service, &then).await.body["rows"].as_array().unwrap().len(), 1);
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_short_day_ends_where_the_next_begins_and_a_date_that_was_skipped_has_no_row() {
+    let database = TestDatabase::create().await;
+    let service = TestService::start(&database).await;
+    by_store(&service, "update").await;
+    let noons = [
+        // Samoa went from the 29th to the 31st.
+        "2011-12-29T22:00:00Z",
+        "2011-12-30T22:00:00Z",
+        "2026-03-29T12:00:00Z",
+        "2026-03-30T12:00:00Z",
+    ];
+    post_and_run(&service, &noons.map(|noon| sale(noon, noon, "1.00", "S1"))).await;
+    for (zone, from, days) in [
+        (
+            "Pacific/Apia",
+            "2011-12-01T00:00:00Z",
+            [
+                ("2011-12-29", "2011-12-29T10:00:00Z", "2011-12-30T10:00:00Z"),
+                ("2011-12-31", "2011-12-30T10:00:00Z", "2011-12-31T10:00:00Z"),
+            ],
+        ),
+        (
+            "Europe/Lisbon",
+            "2026-03-01T00:00:00Z",
+            [
+                ("2026-03-29", "2026-03-29T00:00:00Z", "2026-03-29T23:00:00Z"),
+                ("2026-03-30", "2026-03-29T23:00:00Z", "2026-03-30T23:00:00Z"),
+            ],
+        ),
+    ] {
+        let path =
+            format!("/v1/queries/q/windows?granularity=P1D&time_zone={zone}&from={from}&limit=2");
+        let rows = get(&service, &path).await.body["rows"].clone();
+        let told: Vec<[&str; 3]> = rows
+            .as_array()
+            .unwrap()
+            .iter()
+            .map(|row| ["date", "start", "end"].map(|member| row[member].as_str().unwrap()))
+            .collect();
+        assert_eq!(told, days.map(|(date, start, end)| [date, start, end]), "{zone}");
+    }
+}

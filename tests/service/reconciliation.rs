@@ -255,6 +255,37 @@ async fn damage_in_any_table_is_found_and_named() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn state_that_is_not_what_the_rows_say_is_found_before_the_next_batch_goes_on_from_it() {
+    for mode in ["update", "complete"] {
+        for damage in [
+            "update window_state set orders = orders + 1",
+            "delete from window_state",
+            "insert into window_state select query_id, window_start - interval '1 hour', window_end - interval '1 hour',
+                 currency, group_keys, orders, revenue from window_state",
+        ] {
+            let database = TestDatabase::create().await;
+            let service = TestService::start(&database).await;
+            let rule = json!({
+                "window": {"kind": "tumbling", "size": "1 hour"}, "watermark_delay": "1 hour",
+                "output_mode": mode, "trigger": {"kind": "manual"},
+            });
+            service.put("/v1/queries/q", rule).await;
+            service.post_events(&[a_sale("1", "09:05:00", "20.00")]).await;
+            service.run("q").await;
+            let before = service.get("/v1/queries/q/reconciliation").await.body;
+            assert_eq!(before["unexplained"], 0, "{before}");
+            let of_query = "where query_id = (select query_id from queries where name = 'q')";
+            database.execute(&format!("{damage} {of_query}")).await;
+            let after = service.get("/v1/queries/q/reconciliation").await.body;
+            let lines = after["windows"].as_array().unwrap().iter();
+            let odd: Vec<&Value> = lines.filter(|line| line["status"] == "unexplained").collect();
+            assert_eq!((odd.len(), &after["unexplained"]), (1, &json!(1)), "{mode} {damage}: {after}");
+            assert_eq!(odd[0]["findings"], json!(["the state is not what the stream's row says"]));
+        }
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn entries_of_the_ledger_that_explain_nothing_are_found_with_a_duplicates_rule_too() {
     let database = TestDatabase::create().await;
     let service = TestService::start(&database).await;
