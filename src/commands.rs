@@ -1,5 +1,6 @@
 //! Runs what the command line asks for.
 
+mod healthcheck;
 mod keys;
 
 use std::error::Error;
@@ -37,6 +38,7 @@ pub fn run(command: Command) -> Result<u8, Failure> {
             return Ok(bench::ingest(&settings)?.exit_code());
         }
         Command::Keys(command) => keys::run(&command)?,
+        Command::Healthcheck(settings) => return Ok(healthcheck::run(settings.listen)),
         Command::Openapi => println!("{}", http::openapi_json()),
     }
     Ok(0)

@@ -56,8 +56,18 @@ pub enum Command {
     Keys(KeysCommand),
     /// Plays the worked example against a scratch database and says what each step shows.
     Demo(DemoSettings),
+    /// Asks the service on this machine whether it is ready; 1 when it is not.
+    Healthcheck(HealthcheckSettings),
     /// Prints the OpenAPI document.
     Openapi,
+}
+
+/// Which service to ask.
+#[derive(Debug, Clone, Args)]
+pub struct HealthcheckSettings {
+    /// Where it listens.
+    #[arg(long, env = "TILLMARK_LISTEN", default_value = "127.0.0.1:8080")]
+    pub listen: SocketAddr,
 }
 
 /// Everything that `tillmark serve` can be told.

@@ -7,11 +7,26 @@ use serde_json::json;
 use crate::support::tcp_way::TcpWay;
 use crate::support::{TestDatabase, TestService, a_sale};
 
+/// What `tillmark healthcheck` answers for a service that listens there.
+async fn healthcheck(listen: &str) -> Option<i32> {
+    let mut command = tokio::process::Command::new(env!("CARGO_BIN_EXE_tillmark"));
+    let output = command.arg("healthcheck").env("TILLMARK_LISTEN", listen).output().await.unwrap();
+    assert_eq!(output.stderr.is_empty(), output.status.success(), "{output:?}");
+    output.status.code()
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn a_service_is_not_ready_while_its_database_is_away_and_recovers_by_itself() {
     let database = TestDatabase::create().await;
     let mut way = TcpWay::to(&database).await;
     let service = TestService::start_with(&[("DATABASE_URL", &way.url)]).await;
+
+    let listen = service.base.trim_start_matches("http://");
+    let (_, port) = listen.split_once(':').unwrap();
+    assert_eq!(healthcheck(listen).await, Some(0));
+    assert_eq!(healthcheck(&format!("0.0.0.0:{port}")).await, Some(0));
+    assert_eq!(healthcheck(&format!("[::ffff:127.0.0.1]:{port}")).await, Some(0));
+    assert_eq!(healthcheck("127.0.0.1:1").await, Some(1), "nobody listens");
 
     let assert_away = async || {
         for path in ["/readyz", "/v1/hourly-sales"] {
@@ -21,6 +36,7 @@ async fn a_service_is_not_ready_while_its_database_is_away_and_recovers_by_itsel
             assert!(!answer.header("retry-after").is_empty(), "{path}");
         }
         assert_eq!(service.get("/livez").await.status, 200);
+        assert_eq!(healthcheck(listen).await, Some(1));
     };
     way.cut().await;
     assert_away().await;

@@ -8,7 +8,7 @@ use fastrand::Rng;
 pub(crate) enum Choices {
     Seeded(Box<Rng>),
     /// What is left of the bytes; after them everything is the first of its choices.
-    #[cfg_attr(test, expect(dead_code, reason = "made by fuzz/fuzz_targets/engine.rs"))]
+    #[cfg_attr(test, expect(dead_code, reason = "made by tests/engine/fuzz.rs"))]
     Chosen(std::vec::IntoIter<u8>),
 }
 
