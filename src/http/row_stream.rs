@@ -13,7 +13,7 @@ use std::time::Duration;
 use axum::body::{Body, Bytes};
 use axum::http::header;
 use axum::response::{IntoResponse as _, Response};
-use futures_util::stream;
+use futures_util::{StreamExt as _, stream};
 use serde::Serialize;
 use tokio::sync::mpsc;
 use tracing::{error, warn};
@@ -130,7 +130,8 @@ pub(super) fn outlet(app: &App) -> (Outlet, Body) {
             None => Some((Err(io::Error::other("the answer was cut off")), None)),
         }
     });
-    (outlet, Body::from_stream(chunks))
+    // Compression polls once more after the end.
+    (outlet, Body::from_stream(chunks.fuse()))
 }
 
 /// Where the chunks of an answer go. Only its end ends the answer; without one it was cut off.
