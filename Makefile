@@ -1,23 +1,23 @@
 # The commands of this repository; each first installs what it misses.
 #   make run    builds and starts Tillmark; ARGS="…" is passed on, e.g. ARGS="serve --listen 127.0.0.1:9000"
-#   make test   every test
-#   make schemathesis  holds the running service against its API description
+#   make test   every test, and the running service held against its API description
 #   make lint   formatting, lints, documentation, dependencies
 #   make release  target/release/tillmark, and beside it tillmark.cdx.json, which lists what went into it
 
 ARGS ?= serve
 export PATH := $(PATH):$(HOME)/.cargo/bin
 
-.PHONY: run test lint schemathesis release
+.PHONY: run test lint release
 
 run:
 	@scripts/install
 	cargo run --release --locked -- $(ARGS)
 
 test:
-	@scripts/install
+	@scripts/install --with-python
 	cargo test --locked
 	cargo test --locked --features defects,faults --test defects --test campaign
+	scripts/schemathesis
 
 lint:
 	@scripts/install --with-lint-tools
@@ -27,10 +27,6 @@ lint:
 	RUSTDOCFLAGS="-D warnings" cargo doc --locked --no-deps
 	cargo deny --locked check bans licenses sources
 	@scripts/check-advisories
-
-schemathesis:
-	@scripts/install --with-python
-	scripts/schemathesis
 
 release:
 	@scripts/install --with-release-tools
