@@ -16,7 +16,7 @@ run:
 test:
 	@scripts/install --with-python
 	cargo test --locked
-	cargo test --locked --features defects --test defects
+	cargo test --locked --features defects,faults --test defects --test campaign
 	scripts/schemathesis
 
 lint:

@@ -202,6 +202,15 @@ async fn fill(service: &TestService, conn: &mut PgConnection, events: u32) {
              timestamptz '2025-10-01T00:00Z' + n * interval '3 seconds', 'S1', 'till-' || n % 7
          from new_event"
     );
+    // As the service does it when the last partition is half full.
+    let partition = "create table if not exists raw_events_p00001 (like raw_events including all);
+        do $$ begin
+            if not (select relispartition from pg_class where oid = 'raw_events_p00001'::regclass) then
+                alter table raw_events attach partition raw_events_p00001
+                    for values from (10000000) to (20000000);
+            end if;
+        end $$";
+    sqlx::raw_sql(partition).execute(&mut *conn).await.unwrap();
     sqlx::raw_sql(AssertSqlSafe(insert)).execute(&mut *conn).await.unwrap();
     // Another client would find the same after a night.
     sqlx::raw_sql("vacuum analyze raw_events").execute(&mut *conn).await.unwrap();

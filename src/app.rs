@@ -11,13 +11,13 @@ use tokio::task::JoinHandle;
 use tracing::{info, warn};
 
 use crate::access::{AccessSettings, Keyring};
-use crate::config::{LimitSettings, ListenSettings, ServeSettings, ShopSettings};
+use crate::config::{DatabaseSettings, LimitSettings, ListenSettings, ServeSettings, ShopSettings};
 use crate::database::{Database, DatabaseError, FutureGuard, PoolSizes};
 use crate::domain::{
     EventField, Filter, OutputMode, QueryName, QuerySpec, Seq, Span, Start, Trigger, WindowSpec,
 };
-use crate::embedded::{EmbeddedError, EmbeddedPostgres};
-use crate::http::{self, App, HttpSettings, LocalClient, Phase};
+use crate::embedded::{EmbeddedError, EmbeddedPostgres, SharedPostgres};
+use crate::http::{self, App, DataDisk, HttpSettings, LocalClient, Phase};
 use crate::intake::{Intake, IntakeSettings};
 use crate::pipeline::Pipeline;
 use crate::telemetry;
@@ -106,6 +106,8 @@ impl StartError {
 /// [`StartError`] when it cannot start.
 pub fn serve(settings: &ServeSettings) -> Result<(), StartError> {
     telemetry::start(&settings.log.log, settings.log.log_format);
+    #[cfg(feature = "faults")]
+    crate::faults::arm(settings.fault.as_ref());
     let runtime = tokio::runtime::Runtime::new().map_err(|source| StartError::System {
         doing: "start the threads of the service",
         source,
@@ -145,7 +147,8 @@ async fn run(
         doing: "read the address that is listened on",
         source,
     })?;
-    let service = Service::start(url, settings).await?;
+    let data_disk = DataDisk::of(private_data.as_deref());
+    let service = Service::start(url, settings, data_disk).await?;
     if let Err(error) = check_keys(&service, &settings.listen, address) {
         service.end().await;
         return Err(error);
@@ -189,13 +192,19 @@ impl Service {
     ///
     /// # Errors
     /// [`StartError`] when the database cannot be used.
-    pub async fn start(url: &str, settings: &ServeSettings) -> Result<Self, StartError> {
+    pub async fn start(
+        url: &str,
+        settings: &ServeSettings,
+        data_disk: DataDisk,
+    ) -> Result<Self, StartError> {
         let (limits, shop) = (&settings.limits, &settings.shop);
         let wait_max = settings.database.database_wait;
         let database = Database::start(url, POOL_SIZES, wait_max).await?;
+        fault_point!("recovery.migrated");
         database.queries_create_first(&first_queries(shop)).await?;
+        fault_point!("recovery.queries_created");
         let head = watch::Sender::new(Seq::START);
-        let pipeline = Pipeline::start(database.clone(), head.clone()).await?;
+        let pipeline = Pipeline::start(database.clone(), head.clone(), limits.lease).await;
         let intake_settings = IntakeSettings {
             queue_events_max: limits.queue_events_max,
             queue_bytes_max: limits.queue_bytes_max,
@@ -208,8 +217,15 @@ impl Service {
             key_events_per_second: limits.key_events_per_second,
         };
         let keyring = Keyring::start(database.clone(), access).await?;
-        let settings = http_settings(limits, shop);
-        let app = App::new(database.clone(), intake, pipeline.clone(), keyring, settings);
+        let origins = settings.listen.cors_origins.clone();
+        let app = App::new(
+            database.clone(),
+            intake,
+            pipeline.clone(),
+            keyring,
+            http_settings(limits, shop),
+            (origins, data_disk),
+        );
         let forgetting =
             tokio::spawn(forget_event_ids(database.clone(), limits.event_id_retention));
         Ok(Self { app, database, pipeline, writer, forgetting })
@@ -223,6 +239,7 @@ impl Service {
         ask_to_end: impl Future<Output = ()> + Send,
     ) {
         self.app.readiness.enter(Phase::Ready);
+        fault_point!("recovery.ready");
         let pipeline = self.pipeline.clone();
         let ask_to_end = async move {
             ask_to_end.await;
@@ -274,6 +291,7 @@ fn http_settings(limits: &LimitSettings, shop: &ShopSettings) -> HttpSettings {
         queue_bytes_max: limits.queue_bytes_max,
         max_future_skew: limits.max_future_skew.0,
         key_events_per_second: limits.key_events_per_second,
+        connections_max: http::connections_within_limits(size(limits.connections_max)),
         header_timeout: limits.header_timeout,
         body_timeout: limits.body_timeout,
         request_timeout: limits.request_timeout,
@@ -314,6 +332,38 @@ fn say_hello(address: SocketAddr, private_data: Option<PathBuf>) {
         ),
         None => println!("Data: the database that DATABASE_URL names"),
     }
+}
+
+/// Does `work` on the database that `settings` name, or else on the private Postgres of the data folder,
+/// which is started for it unless a service runs it already.
+///
+/// # Errors
+/// Those of `work`, and of what it needs.
+pub(crate) fn on_database<T, E>(
+    settings: &DatabaseSettings,
+    work: impl AsyncFnOnce(&str) -> Result<T, E>,
+) -> Result<T, E>
+where
+    E: From<StartError> + From<EmbeddedError>,
+{
+    let runtime = tokio::runtime::Runtime::new().map_err(|source| StartError::System {
+        doing: "start the threads of the command",
+        source,
+    })?;
+    let (private, url) = match settings.url() {
+        Some(url) => (None, url.to_owned()),
+        None => {
+            let private = SharedPostgres::start_or_find(&settings.embedded())?;
+            let url = private.url().to_owned();
+            (Some(private), url)
+        }
+    };
+    let done = runtime.block_on(work(&url));
+    runtime.shutdown_background();
+    if let Some(private) = private {
+        private.stop()?;
+    }
+    done
 }
 
 /// Comes back on SIGTERM or SIGINT (Ctrl-C).

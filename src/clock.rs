@@ -1,6 +1,6 @@
 //! The only place that reads a clock; what is stored takes its times from Postgres.
 
-use std::time::{Instant, SystemTime, UNIX_EPOCH};
+use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use crate::domain::EventTime;
 
@@ -25,8 +25,13 @@ impl Stopwatch {
         Self(Instant::now())
     }
 
+    /// The time since the start.
+    pub fn elapsed(&self) -> Duration {
+        self.0.elapsed()
+    }
+
     /// Microseconds since the start.
     pub fn elapsed_us(&self) -> i64 {
-        i64::try_from(self.0.elapsed().as_micros()).unwrap_or(i64::MAX)
+        i64::try_from(self.elapsed().as_micros()).unwrap_or(i64::MAX)
     }
 }

@@ -15,7 +15,7 @@ use std::str::FromStr;
 use clap::error::{ContextKind, ContextValue, ErrorKind};
 use clap::{Args, CommandFactory, FromArgMatches, Parser, Subcommand};
 
-use crate::domain::{Currency, InvalidSpan, Span};
+use crate::domain::{Currency, InvalidSpan, Origin, Span};
 use crate::embedded::EmbeddedSettings;
 use crate::telemetry::{LogFilter, LogFormat};
 pub use bench::{
@@ -88,6 +88,10 @@ pub struct ServeSettings {
     /// What is logged.
     #[command(flatten)]
     pub log: LogSettings,
+    /// Where `tests/campaign` has the service die.
+    #[cfg(feature = "faults")]
+    #[arg(long, env = "TILLMARK_FAULT", hide = true)]
+    pub fault: Option<crate::faults::FaultPlan>,
 }
 
 impl ServeSettings {
@@ -112,6 +116,9 @@ pub struct ListenSettings {
     /// Listen beyond this machine although there is no API key, so that nobody has to show one.
     #[arg(long, env = "TILLMARK_INSECURE_NO_AUTH")]
     pub insecure_no_auth: bool,
+    /// Origins of web pages that may ask from a browser, with commas between them; unset: none.
+    #[arg(long, env = "TILLMARK_CORS_ORIGINS", value_delimiter = ',')]
+    pub cors_origins: Vec<Origin>,
 }
 
 impl ListenSettings {
@@ -183,10 +190,17 @@ pub struct LimitSettings {
     /// How long after its receipt an event's id is remembered, so that a retry is a duplicate.
     #[arg(long, env = "TILLMARK_EVENT_ID_RETENTION", default_value = "45 days", value_parser = some_time)]
     pub event_id_retention: Span,
+    /// How long the replica that runs the queries keeps them without renewing its lease; no other
+    /// replica takes over from a frozen one sooner.
+    #[arg(long, env = "TILLMARK_LEASE", default_value = "10 seconds", value_parser = a_second_or_more)]
+    pub lease: Span,
     /// The most events that one API key may post a second, twice as many at once, on each replica;
     /// unset: as many as it likes.
     #[arg(long, env = "TILLMARK_KEY_EVENTS_PER_SECOND", value_parser = clap::value_parser!(u32).range(1..=10_000_000))]
     pub key_events_per_second: Option<u32>,
+    /// The most connections of clients at a time; others wait to be accepted.
+    #[arg(long, env = "TILLMARK_CONNECTIONS_MAX", default_value_t = 4_096, value_parser = clap::value_parser!(u32).range(1..=1_000_000))]
+    pub connections_max: u32,
     /// How long a request's header may take.
     #[arg(long, env = "TILLMARK_HEADER_TIMEOUT", default_value = "10 seconds", value_parser = some_time)]
     pub header_timeout: Span,
@@ -333,6 +347,15 @@ fn some_time(text: &str) -> Result<Span, String> {
     }
 }
 
+/// A lease is renewed four times in its length, over a network.
+fn a_second_or_more(text: &str) -> Result<Span, String> {
+    let span = some_time(text)?;
+    if span < Span::from_micros(1_000_000) {
+        return Err("it must be at least one second".to_owned());
+    }
+    Ok(span)
+}
+
 /// The error's own text, and the variable of the setting that it is about.
 fn explain(error: &clap::Error) -> String {
     let variable = match error.get(ContextKind::InvalidArg) {
@@ -373,12 +396,16 @@ mod tests {
             ("--header-timeout=PT0S", Some("TILLMARK_HEADER_TIMEOUT")),
             ("--body-timeout=PT0S", Some("TILLMARK_BODY_TIMEOUT")),
             ("--request-timeout=PT0S", Some("TILLMARK_REQUEST_TIMEOUT")),
+            ("--lease=999 ms", Some("TILLMARK_LEASE")),
             ("--request-timeout=soon", Some("TILLMARK_REQUEST_TIMEOUT")),
             ("--hourly-sales-delay=PT0S", None),
             ("--queue-events-max=9999", Some("TILLMARK_QUEUE_EVENTS_MAX")),
             ("--queue-events-max=9999 --request-events-max=9999", None),
             ("--queue-bytes-max=10485759", Some("TILLMARK_QUEUE_BYTES_MAX")),
             ("--queue-bytes-max=10485760", None),
+            ("--connections-max=0", Some("TILLMARK_CONNECTIONS_MAX")),
+            ("--cors-origins=https://a.example,*", Some("TILLMARK_CORS_ORIGINS")),
+            ("--cors-origins=https://a.example,http://localhost:3000", None),
         ] {
             let arguments = format!("tillmark serve {arguments}");
             let refused = match CommandLine::read_from(arguments.split(' ').map(OsString::from)) {

@@ -11,7 +11,7 @@ use serde_json::{Value, json};
 use crate::app::{CLOSE_MAX, Service, StartError, asked_to_end};
 use crate::config::{DemoSettings, ServeSettings};
 use crate::embedded::EmbeddedPostgres;
-use crate::http::LocalClient;
+use crate::http::{DataDisk, LocalClient};
 
 /// Posts of the worked example: what is said of them, and the events as (order, status, time of
 /// 2026-10-01, amount).
@@ -76,7 +76,7 @@ pub fn play(settings: &DemoSettings) -> Result<(), StartError> {
 }
 
 async fn play_on(url: &str) -> Result<(), StartError> {
-    let service = Service::start(url, &ServeSettings::defaults()).await?;
+    let service = Service::start(url, &ServeSettings::defaults(), DataDisk::default()).await?;
     tell(&service.local_client()).await;
     service.end().await;
     Ok(())

@@ -12,8 +12,11 @@ use crate::finance::local_fit::Foldable;
 use crate::intake::{self, BodyFormat, BodyLimits, EventDefaults};
 use crate::{database, http, import};
 
+/// Reads whatever bytes it is given, and panics where it finds itself wrong.
+pub type Target = fn(&[u8]);
+
 /// The functions by their names, which are also those of the folders of `fuzz/seeds`.
-pub const TARGETS: [(&str, fn(&[u8])); 9] = [
+pub const TARGETS: [(&str, Target); 9] = [
     ("posted_body", posted_body),
     ("small_object", small_object),
     ("compressed_body", http::fuzzing::compressed_body),

@@ -18,15 +18,20 @@
 //! | [`pipeline`] | the loop: read → step → commit | HTTP, SQL |
 //! | [`database`] | all SQL | HTTP, a clock |
 //! | [`finance`] | what must add up | the engine, in the reconciliation |
+//! | [`reading`] | where queries stand, looked up once for all who ask | HTTP, SQL, anything kept for a time |
 //! | [`access`] | who may come in: keys, and how much each may post | HTTP, SQL |
 //! | [`http`] | routes, statuses, problems | SQL, rules |
 //! | [`import`] | files → the raw log, by the checks of [`intake`] | HTTP, SQL, rules of its own |
 //! | [`mod@bench`] | made-up events → a running service, measured | rules, SQL, another machine |
 //! | [`report`] | the reports on the command line | HTTP, SQL, rules of its own |
 //! | [`table`] | rows as CSV, in one dialect | what the rows mean |
+//! | [`faults`] | the points at which tests have the service die; nothing that ships has them | everything else |
 //! | [`embedded`] | the private Postgres | SQL, async |
 //!
 //! `tests/architecture.rs` keeps this table true.
+
+#[macro_use]
+pub mod faults;
 
 pub mod access;
 pub mod app;
@@ -46,6 +51,7 @@ pub mod http;
 pub mod import;
 pub mod intake;
 pub mod pipeline;
+pub mod reading;
 pub mod report;
 pub mod table;
 pub mod telemetry;

@@ -5,9 +5,6 @@ use std::process::ExitCode;
 use tillmark::commands;
 use tillmark::config::{CommandLine, Refusal};
 
-#[global_allocator]
-static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
-
 /// Wrong settings (`EX_USAGE`).
 const EXIT_USAGE: u8 = 64;
 

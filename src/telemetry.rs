@@ -1,10 +1,14 @@
-//! Logs: once per fact, readable alone, searchable by field.
+//! What the service says of itself: logs, once per fact, readable alone, searchable by field; and counts.
+
+mod histogram;
 
 use std::io::IsTerminal as _;
 use std::str::FromStr;
 
 use tracing_subscriber::EnvFilter;
 use tracing_subscriber::filter::LevelFilter;
+
+pub use histogram::{Counted, Histogram};
 
 /// Which log lines are written: a tracing filter such as `info` or `tillmark::pipeline=debug`.
 #[derive(Debug, Clone)]

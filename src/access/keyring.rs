@@ -164,6 +164,20 @@ impl Keyring {
         Ok(Caller(Some((entry, self.0.settings.key_events_per_second, self.0.since))))
     }
 
+    /// Whether somebody who was let in would be let in still: for those who stay. What they may do never
+    /// changes as long as their key works.
+    pub fn lets_stay(&self, caller: &Caller) -> bool {
+        let ring = self.0.ring();
+        match &caller.0 {
+            None => !ring.has_keys && self.0.settings.open_without_keys,
+            Some((entry, ..)) => {
+                let key = &entry.key;
+                self.0.age_us(&ring) <= AGE_US_MAX
+                    && ring.find(&key.key_id, &key.secret_hash).is_some()
+            }
+        }
+    }
+
     /// Reads the keys now, after a change to them.
     ///
     /// # Errors

@@ -5,11 +5,7 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use http_body_util::{BodyExt as _, Full, Limited};
-use hyper::body::Bytes;
-use hyper::client::conn::http1::{self, SendRequest};
-use hyper::header;
-use hyper_util::rt::TokioIo;
+use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::TcpStream;
 
 use super::events::{Events, Recipe, Request};
@@ -18,6 +14,8 @@ use super::tally::{Outcomes, Tally};
 
 /// The largest answer that is read.
 const ANSWER_BYTES_MAX: usize = 16 << 20;
+/// More headers than the service sends.
+const HEADERS_MAX: usize = 32;
 const RETRY_AFTER_SECONDS_MAX: u64 = 5;
 const RECONNECT_PAUSE: Duration = Duration::from_millis(50);
 
@@ -25,6 +23,8 @@ const RECONNECT_PAUSE: Duration = Duration::from_millis(50);
 #[derive(Debug)]
 pub(super) struct Run {
     pub(super) address: SocketAddr,
+    /// The header that shows the key, if there is one, with the end of its line.
+    pub(super) authorization: String,
     pub(super) recipe: Recipe,
     pub(super) pace: Arc<Pace>,
     pub(super) batch: u32,
@@ -58,7 +58,7 @@ impl Run {
 struct Answer {
     status: u16,
     retry_after: Duration,
-    body: Bytes,
+    body: Vec<u8>,
 }
 
 /// Why a request got no answer: the connection broke.
@@ -68,7 +68,7 @@ struct Broken;
 /// Posts until the run is over.
 pub(super) async fn post_until_over(run: Arc<Run>, number: u16) {
     let mut events = Events::of(&run.recipe, number);
-    let mut connection = Connection { run: &run, number, sender: None };
+    let mut connection = Connection { run: &run, number, stream: None };
     // The body is made before the request is due, so that making it is no part of the latency.
     while let Some(count) = run.take_events() {
         let request = events.request(count);
@@ -80,7 +80,7 @@ pub(super) async fn post_until_over(run: Arc<Run>, number: u16) {
 struct Connection<'run> {
     run: &'run Run,
     number: u16,
-    sender: Option<SendRequest<Full<Bytes>>>,
+    stream: Option<TcpStream>,
 }
 
 impl Connection<'_> {
@@ -93,12 +93,12 @@ impl Connection<'_> {
             let pause = match tokio::time::timeout(left, self.exchange(request)).await {
                 Err(_) => {
                     // What may still come belongs to the request that is given up.
-                    self.sender = None;
+                    self.stream = None;
                     self.run.tally().unanswered += 1;
                     return;
                 }
                 Ok(Err(Broken)) => {
-                    self.sender = None;
+                    self.stream = None;
                     self.run.tally().broken += 1;
                     RECONNECT_PAUSE
                 }
@@ -129,42 +129,80 @@ impl Connection<'_> {
         None
     }
 
+    /// Sends a request and reads its answer. Written out, because a general client would take as much
+    /// of the machine as the service that is measured.
     async fn exchange(&mut self, request: &Request) -> Result<Answer, Broken> {
-        let body = Full::new(request.body.clone());
-        let post = hyper::Request::post("/v1/events")
-            .header(header::HOST, self.run.address.to_string())
-            .header(header::CONTENT_TYPE, self.run.recipe.content_type())
-            .body(body)
-            .map_err(|_| Broken)?;
-        let sender = self.sender().await?;
-        sender.ready().await.map_err(|_| Broken)?;
-        let answer = sender.send_request(post).await.map_err(|_| Broken)?;
-        let (head, body) = answer.into_parts();
-        let body = Limited::new(body, ANSWER_BYTES_MAX).collect().await.map_err(|_| Broken)?;
-        let retry_after = head.headers.get(header::RETRY_AFTER);
-        let seconds = retry_after.and_then(|value| value.to_str().ok()?.parse().ok()).unwrap_or(1);
-        Ok(Answer {
-            status: head.status.as_u16(),
-            retry_after: Duration::from_secs(seconds.min(RETRY_AFTER_SECONDS_MAX)),
-            body: body.to_bytes(),
-        })
-    }
-
-    /// The connection, made anew if there is none.
-    async fn sender(&mut self) -> Result<&mut SendRequest<Full<Bytes>>, Broken> {
-        let sender = match self.sender.take() {
-            Some(sender) => sender,
+        let mut message = format!(
+            "POST /v1/events HTTP/1.1\r\nhost: {}\r\n{}content-type: {}\r\ncontent-length: {}\r\n\r\n",
+            self.run.address,
+            self.run.authorization,
+            self.run.recipe.content_type(),
+            request.body.len(),
+        )
+        .into_bytes();
+        message.extend_from_slice(&request.body);
+        let stream = match self.stream.take() {
+            Some(stream) => stream,
             None => connect(self.run.address).await?,
         };
-        Ok(self.sender.insert(sender))
+        let stream = self.stream.insert(stream);
+        stream.write_all(&message).await.map_err(|_| Broken)?;
+        let mut read = Vec::with_capacity(1024);
+        loop {
+            if stream.read_buf(&mut read).await.map_err(|_| Broken)? == 0 {
+                return Err(Broken);
+            }
+            if let Some(answer) = answer_of(&read)? {
+                return Ok(answer);
+            }
+        }
     }
 }
 
-async fn connect(address: SocketAddr) -> Result<SendRequest<Full<Bytes>>, Broken> {
+async fn connect(address: SocketAddr) -> Result<TcpStream, Broken> {
     let stream = TcpStream::connect(address).await.map_err(|_| Broken)?;
     stream.set_nodelay(true).map_err(|_| Broken)?;
-    let (sender, connection) = http1::handshake(TokioIo::new(stream)).await.map_err(|_| Broken)?;
-    // It ends with the sender; why it broke is seen there.
-    tokio::spawn(async move { drop(connection.await) });
-    Ok(sender)
+    Ok(stream)
+}
+
+/// The answer, once all of it has been read.
+fn answer_of(read: &[u8]) -> Result<Option<Answer>, Broken> {
+    let mut headers = [httparse::EMPTY_HEADER; HEADERS_MAX];
+    let mut head = httparse::Response::new(&mut headers);
+    let httparse::Status::Complete(head_bytes) = head.parse(read).map_err(|_| Broken)? else {
+        return if read.len() > ANSWER_BYTES_MAX { Err(Broken) } else { Ok(None) };
+    };
+    let number = |name: &str| -> Option<u64> {
+        let header = head.headers.iter().find(|header| header.name.eq_ignore_ascii_case(name))?;
+        std::str::from_utf8(header.value).ok()?.trim().parse().ok()
+    };
+    // The service always says how long an answer to a post is.
+    let length = number("content-length").and_then(|length| usize::try_from(length).ok());
+    let length = length.filter(|length| *length <= ANSWER_BYTES_MAX).ok_or(Broken)?;
+    let Some(body) = read[head_bytes..].get(..length) else { return Ok(None) };
+    let seconds = number("retry-after").unwrap_or(1).min(RETRY_AFTER_SECONDS_MAX);
+    Ok(Some(Answer {
+        status: head.code.unwrap_or(0),
+        retry_after: Duration::from_secs(seconds),
+        body: body.to_vec(),
+    }))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_answer_is_read_wherever_it_is_cut() {
+        let whole =
+            b"HTTP/1.1 503 Service Unavailable\r\nRetry-After: 2\r\nContent-Length: 3\r\n\r\nabc";
+        for cut in 0..whole.len() {
+            assert!(answer_of(&whole[..cut]).unwrap().is_none(), "cut at {cut}");
+        }
+        let answer = answer_of(whole).unwrap().unwrap();
+        assert_eq!((answer.status, answer.body), (503, b"abc".to_vec()));
+        assert_eq!(answer.retry_after, Duration::from_secs(2));
+        assert!(answer_of(b"HTTP/1.1 200 OK\r\n\r\n").is_err(), "no length");
+        assert!(answer_of(b"nonsense\r\n\r\n").is_err());
+    }
 }

@@ -2,8 +2,6 @@
 
 use std::io::Write as _;
 
-use hyper::body::Bytes;
-
 use crate::config::{BenchFormat, BenchIngestSettings};
 use crate::domain::{EventTime, Span};
 
@@ -75,7 +73,7 @@ impl Recipe {
 /// A request that is ready to be sent, as often as needed.
 #[derive(Debug, Clone)]
 pub(super) struct Request {
-    pub(super) body: Bytes,
+    pub(super) body: Vec<u8>,
     pub(super) events: u32,
     /// The numbers of the events that were not sent before.
     pub(super) fresh: std::ops::Range<u64>,
@@ -116,7 +114,7 @@ impl<'run> Events<'run> {
             self.recipe.write_event(self.connection, number, &mut body);
         }
         body.extend_from_slice(close);
-        Request { body: body.into(), events, fresh: first..self.next }
+        Request { body, events, fresh: first..self.next }
     }
 
     /// The number of an event that was sent with an earlier request, or of a new one.

@@ -147,6 +147,10 @@ async fn send(settings: &BenchIngestSettings) -> Result<Arc<Run>, BenchError> {
     });
     let run = Arc::new(Run {
         address: settings.url.0,
+        authorization: settings
+            .key
+            .as_ref()
+            .map_or_else(String::new, |key| format!("authorization: Bearer {key}\r\n")),
         recipe,
         pace: Arc::clone(&pace),
         batch: u32::from(settings.batch),

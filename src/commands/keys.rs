@@ -1,11 +1,11 @@
 //! `tillmark keys`: API keys without the API, for the first of them and for the day it is lost.
 
 use crate::access::{self, AccessError, KeyText};
-use crate::app::StartError;
+use crate::app::{self, StartError};
 use crate::config::{DatabaseSettings, KeysCommand, KeysCreateSettings};
 use crate::database::{Database, DatabaseError, KeyCursor, PoolSizes, StoredKey};
 use crate::domain::{Grant, InvalidGrant, KeyId, NewKey};
-use crate::embedded::{EmbeddedError, SharedPostgres};
+use crate::embedded::EmbeddedError;
 
 const POOL_SIZES: PoolSizes = PoolSizes { ingest: 1, engine: 1, reads: 1 };
 const PAGE: u32 = 500;
@@ -81,29 +81,12 @@ fn on_database(
     settings: &DatabaseSettings,
     work: impl AsyncFnOnce(Database) -> Result<(), KeysError>,
 ) -> Result<(), KeysError> {
-    let runtime = tokio::runtime::Runtime::new().map_err(|source| StartError::System {
-        doing: "start the threads of the command",
-        source,
-    })?;
-    let (private, url) = match settings.url() {
-        Some(url) => (None, url.to_owned()),
-        None => {
-            let private = SharedPostgres::start_or_find(&settings.embedded())?;
-            let url = private.url().to_owned();
-            (Some(private), url)
-        }
-    };
-    let done = runtime.block_on(async {
-        let database = Database::start(&url, POOL_SIZES, settings.database_wait).await?;
+    app::on_database(settings, async |url| {
+        let database = Database::start(url, POOL_SIZES, settings.database_wait).await?;
         let done = work(database.clone()).await;
         database.close().await;
         done
-    });
-    runtime.shutdown_background();
-    if let Some(private) = private {
-        private.stop()?;
-    }
-    done
+    })
 }
 
 /// The key alone on standard output, so that a script can take it; the rest beside it.

@@ -21,6 +21,9 @@ pub struct BenchIngestSettings {
     /// The service; on this machine.
     #[arg(long, default_value = "http://127.0.0.1:8080")]
     pub url: LoopbackUrl,
+    /// The API key to post with, of scope `events:write`, where the service asks for one.
+    #[arg(long, env = "TILLMARK_KEY", hide_env_values = true, value_parser = key)]
+    pub key: Option<String>,
     /// Events to send a second, whether they are answered or not (open loop); unset: each connection
     /// posts again as soon as it has its answer (closed loop).
     #[arg(long, value_parser = clap::value_parser!(u32).range(1..=1_000_000))]
@@ -71,6 +74,12 @@ fn duration(text: &str) -> Result<Span, String> {
         return Ok(span);
     }
     Err("is not between 1 millisecond and 10 minutes".to_owned())
+}
+
+/// A text that can stand in a header.
+fn key(text: &str) -> Result<String, &'static str> {
+    let is_fit = !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_graphic());
+    is_fit.then(|| text.to_owned()).ok_or("is not a key: they look like `tm_<id>_<secret>`")
 }
 
 /// Where a service on this machine listens.

@@ -20,6 +20,9 @@ pub struct ReportSettings {
     /// The first moment no longer inside: windows that start then or later are left out; RFC 3339.
     #[arg(long)]
     pub to: Option<RangeEnd>,
+    /// As both sides stood at this moment, by the database's clock; RFC 3339.
+    #[arg(long)]
+    pub as_of: Option<RangeEnd>,
     /// The form of the report: `table`, `csv`, `json` or `ndjson`.
     #[arg(long, default_value = "table")]
     pub format: ReportFormat,

@@ -147,6 +147,7 @@ impl Database {
         let mut transaction = conn.begin().await.doing("begin an append")?;
         let conn = &mut *transaction;
         let now = lock_append(conn).await?;
+        fault_point!("ingest.locked");
         let known = known_ids(conn, requests).await?;
         let released = quarantined_for_release(conn, requests).await?;
         let mut decisions = Decisions::start(known, &released, guard.newest_accepted(now));
@@ -154,22 +155,27 @@ impl Database {
             requests.iter().map(|request| decisions.decide(request)).collect();
         let fresh = decisions.into_fresh();
         let seqs = draw_seqs(conn, fresh.records()).await?;
+        fault_point!("ingest.drawn");
         let mut new_room = memory.room;
         if let Some(last) = seqs.last() {
             new_room = new_room.reach(conn, *last).await?;
             let (events, others) = seqs.split_at(fresh.events.len());
             insert_keys(conn, &fresh.events, events).await?;
+            fault_point!("ingest.ids_taken");
             insert_events(conn, &fresh.events, events).await?;
+            fault_point!("ingest.inserted");
             let (heartbeats, releases) = others.split_at(fresh.heartbeats.len());
             insert_heartbeats(conn, &fresh.heartbeats, heartbeats).await?;
             quarantine_release(conn, &fresh.releases, releases).await?;
         }
         quarantine_insert(conn, &fresh.aside, now, guard.skew_max).await?;
+        fault_point!("ingest.put_aside");
         let pairs = decided.iter().zip(requests);
         let conflicts: Vec<_> =
             pairs.flat_map(|(decided, request)| decided.conflicts(request, &seqs)).collect();
         record_conflicts(conn, &conflicts).await?;
         transaction.commit().await.doing("commit an append")?;
+        fault_point!("ingest.committed");
         memory.room = new_room;
         Ok(decided.into_iter().map(|request| request.with_seqs(&fresh, &seqs)).collect())
     }

@@ -70,6 +70,7 @@ pub(super) async fn append_copy(
     let mut transaction = session.begin().await.doing("begin an append")?;
     let conn = &mut *transaction;
     let (first_seq, received) = lock_and_draw(conn, fresh.len()).await?;
+    fault_point!("ingest.copy_locked");
     if newest.is_some_and(|newest| newest > guard.newest_accepted(received)) {
         transaction.rollback().await.doing("give up an append")?;
         return Ok(Copied::TooFarAhead);
@@ -82,17 +83,27 @@ pub(super) async fn append_copy(
             return Err(error).doing("take event ids");
         }
         transaction.rollback().await.doing("give up an append")?;
+        fault_point!("ingest.copy_given_up");
         return Ok(Copied::IdTaken);
     }
+    fault_point!("ingest.copy_ids_taken");
     copy_in(conn, COPY_EVENTS, events.tuples).await.doing("copy events into the raw log")?;
+    fault_point!("ingest.copied");
     transaction.commit().await.doing("commit an append")?;
+    fault_point!("ingest.copy_committed");
     flush(session).await?;
+    fault_point!("ingest.copy_flushed");
     Ok(Copied::From(first_seq))
 }
 
 /// Waits until what was committed is on disk. The lock was held only to the commit, so others append
 /// meanwhile; readers may see events that nobody was told of yet, as after a lost answer.
 async fn flush(conn: &mut PgConnection) -> Result<(), DatabaseError> {
+    // Only there so that `tests/campaign` can show that it is missed.
+    #[cfg(feature = "faults")]
+    if crate::faults::is_armed("ingest.flush_left_out") {
+        return Ok(());
+    }
     // Any record whose commit waits for the disk: what stands before it in the write-ahead log is on
     // disk by then too.
     sqlx::query("select pg_logical_emit_message(true, 'tillmark', '')")

@@ -35,13 +35,14 @@ pub(super) async fn append_fast(
         match append_copy(conn, &fresh.events, guard).await? {
             Copied::From(first_seq) => {
                 let seqs = (0_u32..).take(fresh.events.len()).map(|nth| first_seq.plus(nth));
-                return Ok(Some(answers(decided, &fresh, seqs.collect(), memory)));
+                return Ok(Some(answers(decided, &fresh, &seqs.collect::<Vec<_>>(), memory)));
             }
             Copied::IdTaken => memory.copy_hope.disappointed(),
             Copied::TooFarAhead => return Ok(None),
         }
     }
     let Some(stored) = store(conn, &fresh.events, guard).await? else { return Ok(None) };
+    fault_point!("ingest.stored");
     let known = stored.taken()?;
     let positions =
         (0_u32..).zip(&fresh.events).map(|(nth, event)| (stored.first_seq.plus(nth), event));
@@ -51,18 +52,18 @@ pub(super) async fn append_fast(
         .collect();
     let (decided, fresh) =
         if known.is_empty() { (decided, fresh) } else { decide(requests, known) };
-    Ok(Some(answers(decided, &fresh, seqs, memory)))
+    Ok(Some(answers(decided, &fresh, &seqs, memory)))
 }
 
 /// The answers, once everything is stored: the new events at `seqs`.
 fn answers(
     decided: Vec<Decided>,
     fresh: &Fresh<'_>,
-    seqs: Vec<Seq>,
+    seqs: &[Seq],
     memory: &mut AppendMemory,
 ) -> Vec<Vec<Appended>> {
     memory.room = seqs.last().map_or(memory.room, |last| memory.room.after(*last));
-    decided.into_iter().map(|request| request.with_seqs(fresh, &seqs)).collect()
+    decided.into_iter().map(|request| request.with_seqs(fresh, seqs)).collect()
 }
 
 fn is_usual(request: &AppendRequest) -> bool {

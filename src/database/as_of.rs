@@ -43,35 +43,43 @@ impl AsOf {
     }
 }
 
-/// The output rows of a query, now or as of a moment, as the content of a `from` clause.
-pub(super) fn rows_sql(query: &StoredQuery, as_of: Option<AsOf>) -> String {
-    let query_id = query.query_id;
-    let Some(as_of) = as_of else { return "window_rows".to_owned() };
-    let (batch, watermark) = (as_of.last_batch_id, query.watermarks.current);
-    // Complete mode writes every row with every batch.
-    let writing = match (query.spec.output_mode, as_of.last_batch_at) {
-        (OutputMode::Complete, Some(at)) => {
-            format!(
-                "{batch}::bigint as batch_id, timestamptz '{}' as written_at",
-                EventTime::from_utc(at)
-            )
-        }
-        _ => "batch_id, written_at".to_owned(),
+/// The output rows of a query, now or as of a moment: statements whose answers are the rows together,
+/// each simple enough for an index to give them in their order.
+pub(super) fn rows_selects(query: &StoredQuery, as_of: Option<AsOf>) -> Vec<String> {
+    const ROW: &str = "query_id, window_start, window_end, currency, group_keys, orders, revenue";
+    let of_query = format!("where query_id = {}", query.query_id);
+    let Some(as_of) = as_of else {
+        return vec![format!(
+            "select {ROW}, batch_id, written_at, closed_by from window_rows {of_query}"
+        )];
     };
-    format!(
-        "(select query_id, window_start, window_end, currency, group_keys, orders, revenue, {writing},
-             case when window_end <= timestamptz '{watermark}' then closed_by end as closed_by
-         from (
-             select query_id, window_start, window_end, currency, group_keys, orders, revenue,
-                 coalesce(totals_batch_id, batch_id) as batch_id, written_at, closed_by
-             from window_rows where query_id = {query_id} and coalesce(totals_batch_id, batch_id) <= {batch}
-             union all
-             select query_id, window_start, window_end, currency, group_keys, orders, revenue, batch_id,
-                 written_at, null
-             from window_row_versions where query_id = {query_id} and batch_id <= {batch}
-                 and replaced_by > {batch}
-         ) standing) rows_then"
-    )
+    let (batch, watermark) = (as_of.last_batch_id, query.watermarks.current);
+    let totals_batch = "coalesce(totals_batch_id, batch_id)";
+    // Complete mode writes every row with every batch.
+    let writing = |batch_id: &str| match (query.spec.output_mode, as_of.last_batch_at) {
+        (OutputMode::Complete, Some(at)) => {
+            let at = EventTime::from_utc(at);
+            format!("{batch}::bigint as batch_id, timestamptz '{at}' as written_at")
+        }
+        _ => format!("{batch_id} as batch_id, written_at"),
+    };
+    vec![
+        format!(
+            "select {ROW}, {}, case when window_end <= timestamptz '{watermark}' then closed_by end as closed_by
+             from window_rows {of_query} and {totals_batch} <= {batch}",
+            writing(totals_batch)
+        ),
+        format!(
+            "select {ROW}, {}, null::text as closed_by
+             from window_row_versions {of_query} and batch_id <= {batch} and replaced_by > {batch}",
+            writing("batch_id")
+        ),
+    ]
+}
+
+/// The same as the content of a `from` clause.
+pub(super) fn rows_sql(query: &StoredQuery, as_of: Option<AsOf>) -> String {
+    format!("({}) standing", rows_selects(query, as_of).join(" union all "))
 }
 
 /// The last batch of a query by some moment.

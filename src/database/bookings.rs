@@ -171,7 +171,8 @@ async fn bookable(
     Ok(late)
 }
 
-/// Writes the corrections; answers the number of the first.
+/// Writes the corrections, all at one moment, so that no moment sees a part of them (`as_of`); answers
+/// the number of the first.
 async fn insert(
     conn: &mut PgConnection,
     query: &StoredQuery,
@@ -199,9 +200,9 @@ async fn insert(
     sqlx::query(
         "insert into corrections (query_id, note, booked_by, booked_at, number, window_start, window_end,
              currency, group_keys, before_orders, before_revenue, orders, revenue)
-         select $1, $2, $3, clock_timestamp(), $4 + nth - 1, window_start, window_end, currency, group_keys,
+         select $1, $2, $3, moment, $4 + nth - 1, window_start, window_end, currency, group_keys,
              before_orders, before_revenue, orders, revenue
-         from unnest($5::timestamptz[], $6::timestamptz[], $7::text[], $8::text[], $9::bigint[],
+         from (select clock_timestamp() as moment) booking, unnest($5::timestamptz[], $6::timestamptz[], $7::text[], $8::text[], $9::bigint[],
              $10::numeric[], $11::bigint[], $12::numeric[]) with ordinality as booked (window_start,
              window_end, currency, group_keys, before_orders, before_revenue, orders, revenue, nth)",
     )

@@ -2,13 +2,14 @@
 //!
 //! Invariant: the first statement moves the query from exactly where the batch started. If it
 //! touches no row, another has been faster, nothing of the batch is kept, and whoever ran it must
-//! reload. So output rows, state, ledger, position and progress stand or fall together, once.
+//! reload. It also holds the lease (`lease.rs`) until the commit, so only the leader commits. So output rows, state, ledger, position and progress stand or fall together, once.
 
 use chrono::{DateTime, Utc};
 use sqlx::{PgConnection, Postgres, Transaction};
 
 use super::duplicates::{duplicates_load, duplicates_write};
 use super::error::Doing;
+use super::lease::LeaseEpoch;
 use super::output_rows::rows_write;
 use super::progress::{ProgressEntry, progress_insert};
 use super::queries::{StoredQuery, find};
@@ -40,6 +41,7 @@ impl Database {
     ) -> Result<(StoredQuery, State), DatabaseError> {
         let mut transaction = self.engine.begin().await.doing("begin loading a query")?;
         let query = find(&mut transaction, name, true).await?;
+        fault_point!("recovery.query_read");
         let columns: Vec<WindowColumns> = sqlx::query_as(
             "select window_start, window_end, currency, group_keys, orders, revenue
              from window_state where query_id = $1",
@@ -52,61 +54,80 @@ impl Database {
             .iter()
             .map(|row| row.read().map(|(key, totals)| Row { key, totals }))
             .collect::<Result<Vec<_>, _>>()?;
+        fault_point!("recovery.windows_read");
         let remembered = duplicates_load(&mut transaction, query.query_id).await?;
         let state = State::restore(query.watermarks, query.newest_event_time, windows, remembered);
         transaction.commit().await.doing("finish loading a query")?;
+        fault_point!("recovery.loaded");
         Ok((query, state))
     }
 
     /// Moves only the position of a query: what it read did not pass its filter.
     ///
     /// # Errors
-    /// [`DatabaseError::ProgressMoved`] when another has been faster; [`DatabaseError::Failed`].
+    /// [`DatabaseError::LeaseLost`], [`DatabaseError::ProgressMoved`] when another has been faster, or
+    /// [`DatabaseError::Failed`].
     pub async fn checkpoint_skip(
         &self,
+        lease: LeaseEpoch,
         query: &StoredQuery,
         position: Seq,
     ) -> Result<(), DatabaseError> {
-        let done = sqlx::query(
-            "update queries set position = $5, error = null
-             where query_id = $1 and epoch = $2 and next_batch_id = $3 and position = $4",
+        let (leads, moved): (bool, bool) = sqlx::query_as(
+            "with leader as (select epoch from leadership where epoch = $6 for key share),
+             moved as (
+                 update queries set position = $5, error = null from leader
+                 where query_id = $1 and queries.epoch = $2 and next_batch_id = $3 and position = $4
+                 returning query_id
+             )
+             select exists (select from leader), exists (select from moved)",
         )
         .bind(query.query_id)
         .bind(query.epoch)
         .bind(query.next_batch_id.get())
         .bind(query.position.get())
         .bind(position.get())
-        .execute(&self.engine)
+        .bind(lease.get())
+        .fetch_one(&self.engine)
         .await
         .doing("move a query's position")?;
-        if done.rows_affected() == 1 { Ok(()) } else { Err(DatabaseError::ProgressMoved) }
+        if moved { Ok(()) } else { Err(not_moved(leads)) }
     }
 
     /// Writes everything that a micro-batch did, in a transaction that stays open.
     ///
     /// # Errors
-    /// [`DatabaseError::ProgressMoved`] when another has been faster; [`DatabaseError::Failed`].
+    /// [`DatabaseError::LeaseLost`], [`DatabaseError::ProgressMoved`] when another has been faster, or
+    /// [`DatabaseError::Failed`].
     pub async fn checkpoint_prepare(
         &self,
+        lease: LeaseEpoch,
         query: &StoredQuery,
         position: Seq,
         outcome: &Outcome,
     ) -> Result<PreparedCommit, DatabaseError> {
         let mut transaction = self.engine.begin().await.doing("begin a batch's commit")?;
+        fault_point!("engine.begun");
         let kept = outcome;
         // Only there so that `tests/defects` can show that a lost watermark is noticed.
         #[cfg(feature = "defects")]
         let kept = &self.defective_outcome(kept);
-        let moment = advance(&mut transaction, query, position, kept).await?;
+        let moment = advance(&mut transaction, lease, query, position, kept).await?;
         // Only there so that `tests/defects` can show that a position of its own is noticed.
         #[cfg(feature = "defects")]
         let mut transaction = self.defective_transaction(transaction).await?;
+        fault_point!("engine.advanced");
         let conn = &mut *transaction;
         state_remove(conn, query.query_id, outcome).await?;
+        fault_point!("engine.state_removed");
         state_upsert(conn, query.query_id, &outcome.state_changed).await?;
+        fault_point!("engine.state_written");
         rows_write(conn, query, outcome, moment).await?;
+        fault_point!("engine.rows_written");
         duplicates_write(conn, query.query_id, outcome).await?;
+        fault_point!("engine.duplicates_written");
         dropped_insert(conn, query, outcome).await?;
+        fault_point!("engine.dropped_written");
         Ok(PreparedCommit { transaction, query_id: query.query_id, moment })
     }
 }
@@ -119,6 +140,7 @@ impl PreparedCommit {
     /// state must be thrown away and loaded again.
     pub async fn commit(mut self, entry: &ProgressEntry) -> Result<DateTime<Utc>, DatabaseError> {
         progress_insert(&mut self.transaction, self.query_id, entry, self.moment).await?;
+        fault_point!("engine.progress_written");
         self.transaction.commit().await.doing("commit a batch")?;
         Ok(self.moment)
     }
@@ -128,16 +150,22 @@ impl PreparedCommit {
 /// row, so whoever gets that lock later finds everything of an earlier moment committed (`as_of`).
 async fn advance(
     conn: &mut PgConnection,
+    lease: LeaseEpoch,
     query: &StoredQuery,
     position: Seq,
     outcome: &Outcome,
 ) -> Result<DateTime<Utc>, DatabaseError> {
-    let moment: Option<DateTime<Utc>> = sqlx::query_scalar(
-        "update queries
-         set position = $5, next_batch_id = next_batch_id + 1, watermark = $6, next_watermark = $7,
-             newest_event_time = $8, next_watermark_by_sources = $9, error = null
-         where query_id = $1 and epoch = $2 and next_batch_id = $3 and position = $4
-         returning clock_timestamp()",
+    let (leads, moment): (bool, Option<DateTime<Utc>>) = sqlx::query_as(
+        "with leader as (select epoch from leadership where epoch = $10 for key share),
+         moved as (
+             update queries
+             set position = $5, next_batch_id = next_batch_id + 1, watermark = $6, next_watermark = $7,
+                 newest_event_time = $8, next_watermark_by_sources = $9, error = null
+             from leader
+             where query_id = $1 and queries.epoch = $2 and next_batch_id = $3 and position = $4
+             returning clock_timestamp() as moment
+         )
+         select exists (select from leader), (select moment from moved)",
     )
     .bind(query.query_id)
     .bind(query.epoch)
@@ -148,10 +176,15 @@ async fn advance(
     .bind(watermark_to_sql(outcome.watermarks.next))
     .bind(outcome.newest_event_time.map(EventTime::to_utc))
     .bind(watermark_to_sql(outcome.watermarks.next_by_sources))
-    .fetch_optional(conn)
+    .bind(lease.get())
+    .fetch_one(conn)
     .await
     .doing("move a query's progress")?;
-    moment.ok_or(DatabaseError::ProgressMoved)
+    moment.ok_or_else(|| not_moved(leads))
+}
+
+const fn not_moved(leads: bool) -> DatabaseError {
+    if leads { DatabaseError::ProgressMoved } else { DatabaseError::LeaseLost }
 }
 
 /// Removes the state of closed windows, all that end by the watermark, and of sessions that are part
@@ -180,6 +213,7 @@ async fn state_remove(
         .await
         .doing("remove the state of merged sessions")?;
     }
+    fault_point!("engine.merged_removed");
     if !outcome.state_removed.is_empty() {
         sqlx::query("delete from window_state where query_id = $1 and window_end <= $2")
             .bind(query_id)

@@ -1,17 +1,25 @@
 //! Connections: one pool per kind of work, so that a heavy report never starves the tills.
 
 use std::str::FromStr;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
 
 use sqlx::pool::PoolConnection;
 use sqlx::postgres::{PgConnectOptions, PgPoolOptions};
-use sqlx::{PgPool, Postgres};
+use sqlx::{PgConnection, PgPool, Postgres};
+use uuid::Uuid;
 
 use super::DatabaseError;
 use super::error::Doing;
 use crate::domain::Span;
 
 static MIGRATOR: sqlx::migrate::Migrator = sqlx::migrate!();
+
+/// How many connections are looked at before they are used after a server has refused to write:
+/// more than the pools have, so that each of them is.
+const DOUBTS: u32 = 64;
+static DOUBTED: AtomicU32 = AtomicU32::new(0);
 
 const VERSION_MIN: i32 = 150_000;
 const RETRY_PAUSE: Duration = Duration::from_millis(250);
@@ -47,6 +55,10 @@ pub struct Database {
     pub(super) engine: PgPool,
     /// For the engine's reading of the raw log.
     pub(super) log: PgPool,
+    /// Of one connection for as long as it lives: its session stands for the holder of the lease.
+    pub(super) lease: PgPool,
+    /// What its sessions are called, like those of no other process.
+    pub(super) name: Arc<str>,
     reads: PgPool,
     /// Of one connection: whatever else is going on, somebody can ask whether the server answers, and
     /// which keys work.
@@ -65,6 +77,7 @@ impl Database {
     /// [`DatabaseError::Migrate`]; the service cannot start then.
     pub async fn start(url: &str, sizes: PoolSizes, wait_max: Span) -> Result<Self, DatabaseError> {
         let database = Self::join(url, sizes, wait_max).await?;
+        fault_point!("recovery.connected");
         MIGRATOR.run(&database.engine).await.map_err(DatabaseError::Migrate)?;
         Ok(database)
     }
@@ -74,17 +87,20 @@ impl Database {
     /// # Errors
     /// As of [`Database::start`].
     pub async fn join(url: &str, sizes: PoolSizes, wait_max: Span) -> Result<Self, DatabaseError> {
+        let name = new_name();
         let options = PgConnectOptions::from_str(url)
             .map_err(DatabaseError::Address)?
-            .application_name("tillmark");
+            .application_name(&name);
         // Ids are looked up by the index, whatever the planner believes of a table that grew a moment ago.
         let by_index = options.clone().options([("enable_seqscan", "off")]);
         // The log is read in its order, of which the planner would know only after an analyze.
         let in_order = by_index.clone().options([("enable_bitmapscan", "off")]);
         let database = Self {
-            ingest: pool(&by_index, sizes.ingest, "20s", Duration::from_secs(5)),
-            engine: pool(&options, sizes.engine, "0", Duration::from_secs(10)),
+            ingest: writing(&by_index, sizes.ingest, "20s", Duration::from_secs(5)),
+            engine: writing(&options, sizes.engine, "0", Duration::from_secs(10)),
             log: pool(&in_order, sizes.engine, "0", Duration::from_secs(10)),
+            lease: lease_pool(&options),
+            name,
             reads: pool(&options, sizes.reads, "25s", Duration::from_secs(3)),
             readiness: pool(&options, 1, "2s", Duration::from_secs(2)),
             #[cfg(feature = "defects")]
@@ -99,6 +115,19 @@ impl Database {
     #[must_use]
     pub fn with_long_reads(self) -> Self {
         Self { reads: self.engine.clone(), ..self }
+    }
+
+    /// The same as another holder of the lease, with new connections for it and for micro-batches:
+    /// those of before may be cut off, and wait for answers for as long as TCP does.
+    #[must_use]
+    pub fn reconnected(&self) -> Self {
+        let name = new_name();
+        let again = |pool: &PgPool| {
+            let options = pool.connect_options().as_ref().clone().application_name(&name);
+            pool.options().clone().connect_lazy_with(options)
+        };
+        let (engine, log, lease) = (again(&self.engine), again(&self.log), again(&self.lease));
+        Self { engine, log, lease, name, ..self.clone() }
     }
 
     async fn wait_for_server(&self, wait_max: Span) -> Result<(), DatabaseError> {
@@ -203,11 +232,33 @@ impl Database {
     /// Closes every connection, waiting for what runs.
     pub async fn close(&self) {
         self.readiness.close().await;
+        self.lease.close().await;
         self.reads.close().await;
         self.log.close().await;
         self.engine.close().await;
         self.ingest.close().await;
     }
+}
+
+/// The versions of all migrations.
+pub(super) fn migrations() -> Vec<i64> {
+    MIGRATOR.iter().map(|migration| migration.version).collect()
+}
+
+/// A server has refused to write: connections made before may lead to one that another has replaced.
+pub(super) fn doubt_connections() {
+    DOUBTED.store(DOUBTS, Ordering::Relaxed);
+}
+
+/// Whether a connection of a pool can be used for writing; asked only while connections are in doubt.
+async fn is_writable(conn: &mut PgConnection) -> Result<bool, sqlx::Error> {
+    let one_less = |doubts: u32| doubts.checked_sub(1);
+    if DOUBTED.fetch_update(Ordering::Relaxed, Ordering::Relaxed, one_less).is_err() {
+        return Ok(true);
+    }
+    sqlx::query_scalar("select not current_setting('transaction_read_only')::bool")
+        .fetch_one(conn)
+        .await
 }
 
 /// Whether waiting cannot help: a wrong password, or a database that does not exist.
@@ -216,20 +267,55 @@ fn is_hopeless(error: &sqlx::Error) -> bool {
     error.code().is_some_and(|code| code.starts_with("28") || code == "3D000")
 }
 
+fn new_name() -> Arc<str> {
+    format!("tillmark {}", Uuid::new_v4()).into()
+}
+
+/// Nobody waits long for the row of the lease: it is asked for again soon.
+fn lease_pool(options: &PgConnectOptions) -> PgPool {
+    let settings = [("statement_timeout", "2s"), ("lock_timeout", "500ms")];
+    PgPoolOptions::new()
+        .max_connections(1)
+        .acquire_timeout(Duration::from_secs(2))
+        .idle_timeout(None)
+        .max_lifetime(None)
+        .connect_lazy_with(options.clone().options(settings))
+}
+
+/// A pool for what only reads.
 fn pool(
     options: &PgConnectOptions,
     size: u32,
     statement_timeout: &str,
     acquire_max: Duration,
 ) -> PgPool {
+    let (pool, options) = pool_options(options, size, statement_timeout, acquire_max);
+    pool.connect_lazy_with(options)
+}
+
+/// A pool for what writes: connections to a server that takes no writes are not kept.
+fn writing(
+    options: &PgConnectOptions,
+    size: u32,
+    statement_timeout: &str,
+    acquire_max: Duration,
+) -> PgPool {
+    let (pool, options) = pool_options(options, size, statement_timeout, acquire_max);
+    pool.before_acquire(|conn, _| Box::pin(is_writable(conn))).connect_lazy_with(options)
+}
+
+fn pool_options(
+    options: &PgConnectOptions,
+    size: u32,
+    statement_timeout: &str,
+    acquire_max: Duration,
+) -> (PgPoolOptions, PgConnectOptions) {
     let settings = [
         ("statement_timeout", statement_timeout),
         // A process frozen inside its transaction must not block the others for long.
         ("idle_in_transaction_session_timeout", "10s"),
         ("standard_conforming_strings", "on"),
     ];
-    PgPoolOptions::new()
-        .max_connections(size)
-        .acquire_timeout(acquire_max)
-        .connect_lazy_with(options.clone().options(settings))
+    let pool = PgPoolOptions::new().max_connections(size).acquire_timeout(acquire_max);
+    (pool, options.clone().options(settings))
 }

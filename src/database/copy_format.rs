@@ -7,7 +7,7 @@ use crate::domain::{Amount, EventTime};
 /// The signature, flags, and the length of a header extension that nobody uses.
 const HEADER: &[u8; 19] = b"PGCOPY\n\xff\r\n\0\0\0\0\0\0\0\0\0";
 /// 2000-01-01T00:00:00Z, from which Postgres counts.
-const POSTGRES_EPOCH_MICROS: i64 = 946_684_800_000_000;
+pub(super) const POSTGRES_EPOCH_MICROS: i64 = 946_684_800_000_000;
 const NUMERIC_NEGATIVE: i16 = 0x4000;
 const NUMERIC_BASE: i64 = 10_000;
 /// Digits of the largest amount, a little below 10^18 ten-thousandths.

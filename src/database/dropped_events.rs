@@ -22,6 +22,8 @@ pub struct DroppedSelection {
     pub reach: StoreReach,
     /// Entries after this position, in the order of the raw log.
     pub after: Option<Seq>,
+    /// Entries up to this position.
+    pub up_to: Option<Seq>,
 }
 
 /// An event that missed one or more windows.
@@ -99,6 +101,9 @@ impl Database {
         }
         if let Some(after) = selection.after {
             select.push(" and seq > ").push_bind(after.get());
+        }
+        if let Some(up_to) = selection.up_to {
+            select.push(" and seq <= ").push_bind(up_to.get());
         }
         select.push(" group by seq, reason, batch_id, watermark, late_by_ms) entry join raw_events using (seq) where true");
         push_event_reach(&mut select, &selection.reach);

@@ -41,6 +41,7 @@ pub(super) async fn duplicates_write(
             .await
             .doing("forget expired keys")?;
     }
+    fault_point!("engine.keys_forgotten");
     let keys = &outcome.keys_remembered;
     if !keys.is_empty() {
         sqlx::query(

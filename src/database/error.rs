@@ -1,5 +1,6 @@
 //! What can go wrong with Postgres, said as what was being tried, with the cause behind it.
 
+use super::connect::doubt_connections;
 use crate::domain::{EventTime, QueryName, Span};
 
 /// A failure of the database layer.
@@ -38,6 +39,9 @@ pub enum DatabaseError {
     /// Another has moved the query on since it was read: reload and go on from there.
     #[error("the progress of the query is no longer where this batch started")]
     ProgressMoved,
+    /// Another replica has taken the lease; nothing was written.
+    #[error("another replica runs the queries now")]
+    LeaseLost,
     /// There is no query of this name.
     #[error("there is no query `{0}`")]
     NoSuchQuery(QueryName),
@@ -58,6 +62,12 @@ pub enum DatabaseError {
         moment: EventTime,
         /// The first moment that can be read.
         since: EventTime,
+    },
+    /// A report would have more lines than fit into memory with others beside it.
+    #[error("the report would have more than {max} windows")]
+    TooManyWindows {
+        /// The most.
+        max: usize,
     },
     /// Something stored does not read back as what it must be.
     #[error("the stored {what} cannot be read: {detail}")]
@@ -80,9 +90,11 @@ impl DatabaseError {
             | Self::ReadsBusy
             | Self::Unsuitable(_)
             | Self::ProgressMoved
+            | Self::LeaseLost
             | Self::NoSuchQuery(_)
             | Self::NotYet { .. }
             | Self::BeforeHistory { .. }
+            | Self::TooManyWindows { .. }
             | Self::Unreadable { .. } => false,
         }
     }
@@ -91,6 +103,12 @@ impl DatabaseError {
     pub fn is_too_slow(&self) -> bool {
         let Self::Failed { source: sqlx::Error::Database(error), .. } = self else { return false };
         error.code().is_some_and(|code| code == "57014")
+    }
+
+    /// Whether the server has no room on its disk.
+    pub fn is_disk_full(&self) -> bool {
+        let Self::Failed { source: sqlx::Error::Database(error), .. } = self else { return false };
+        error.code().is_some_and(|code| code == "53100")
     }
 
     /// Whether the data itself was refused, so that trying the same again cannot help.
@@ -132,8 +150,10 @@ fn is_outage(error: &sqlx::Error) -> bool {
         sqlx::Error::Database(error) => {
             let code = error.code().unwrap_or_default();
             // Connection failures, resources used up, stopped by an operator, read-only after a
-            // failover, and internal damage.
-            ["08", "53", "57", "58", "25006", "XX"].iter().any(|class| code.starts_with(class))
+            // failover, internal damage; and a database or a role that is not there any more.
+            ["08", "53", "57", "58", "25006", "XX", "3D000", "28"]
+                .iter()
+                .any(|class| code.starts_with(class))
         }
         sqlx::Error::Io(_)
         | sqlx::Error::Tls(_)
@@ -145,6 +165,12 @@ fn is_outage(error: &sqlx::Error) -> bool {
     }
 }
 
+/// Whether the server takes no writes (any more).
+fn is_read_only(error: &sqlx::Error) -> bool {
+    let sqlx::Error::Database(error) = error else { return false };
+    error.code().is_some_and(|code| code == "25006")
+}
+
 /// Says what was being tried when a statement failed.
 pub(super) trait Doing<T> {
     /// Wraps the failure: "could not {doing}".
@@ -153,6 +179,11 @@ pub(super) trait Doing<T> {
 
 impl<T> Doing<T> for Result<T, sqlx::Error> {
     fn doing(self, doing: &'static str) -> Result<T, DatabaseError> {
-        self.map_err(|source| DatabaseError::Failed { doing, source })
+        self.map_err(|source| {
+            if is_read_only(&source) {
+                doubt_connections();
+            }
+            DatabaseError::Failed { doing, source }
+        })
     }
 }

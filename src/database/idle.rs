@@ -7,6 +7,7 @@ use sqlx::PgConnection;
 use super::append::lock_append;
 use super::append_rows::draw_seqs;
 use super::error::Doing;
+use super::lease::{LeaseEpoch, lease_hold};
 use super::partitions::LogRoom;
 use super::queries::StoredQuery;
 use super::{Database, DatabaseError};
@@ -38,9 +39,10 @@ impl Database {
     /// Decided under the append lock: whatever was committed before has been read.
     ///
     /// # Errors
-    /// [`DatabaseError::Failed`]; looking again is safe.
+    /// [`DatabaseError::LeaseLost`] or [`DatabaseError::Failed`]; looking again is safe.
     pub async fn idle_heartbeat_append(
         &self,
+        lease: LeaseEpoch,
         query: &StoredQuery,
         wanted: IdleClosing,
     ) -> Result<Silence, DatabaseError> {
@@ -51,6 +53,7 @@ impl Database {
         }
         drop(conn);
         let mut transaction = self.engine.begin().await.doing("begin looking for silence")?;
+        lease_hold(&mut transaction, lease).await?;
         lock_append(&mut transaction).await?;
         let (quiet, event_time) = match judge(&mut transaction, query, wanted).await? {
             Judged::TooShort(wait) => return Ok(Silence::TooShort(wait)),

@@ -3,6 +3,13 @@
 //!
 //! Each value is counted once per source and how often it occurs, and the quantiles are read off these
 //! counts: what `percentile_disc` answers, without sorting every event.
+//!
+//! A range costs what its own part of the log does: from its first event to its last, and of what stands
+//! before them only what was ahead of the range's start, which alone can make its events late. The
+//! ranges of event times and positions that migration 0015 keeps of pages find both.
+
+use std::cmp::Reverse;
+use std::collections::BTreeMap;
 
 use chrono::{DateTime, Utc};
 use sqlx::postgres::PgRow;
@@ -11,7 +18,7 @@ use sqlx::{Connection as _, FromRow, PgConnection, Postgres, QueryBuilder};
 use super::error::Doing;
 use super::queries::{StoredQuery, find};
 use super::recount::RecountRange;
-use super::recount_sql::push_filter;
+use super::recount_sql::{literal, push_filter};
 use super::values::push_event_reach;
 use super::{Database, DatabaseError};
 use crate::domain::{EventTime, QueryName, StoreReach};
@@ -92,7 +99,7 @@ pub struct Lateness {
     /// Every source with events in the range, the worst first: by the 99 % quantile of disorder, then
     /// its longest.
     pub sources: Vec<(LatenessSource, SourceLateness)>,
-    /// What was heard last of every source, in or out of the range, the silent ones first.
+    /// What was heard last of every source in the range, the silent ones first.
     pub newest: Vec<NewestOfSource>,
 }
 
@@ -113,45 +120,28 @@ impl Database {
             .doing("begin measuring lateness")?;
         let conn = &mut *transaction;
         let query = find(conn, name, false).await?;
-        let mut lateness = Lateness {
-            total: SourceLateness::default(),
-            sources: Vec::new(),
-            newest: newest(conn, &query, selection).await?,
-        };
+        let newest = newest(conn, &query, selection).await?;
+        // By source; nothing stands for all of them.
+        let mut measured: BTreeMap<Option<LatenessSource>, SourceLateness> = BTreeMap::new();
         for row in measure(conn, &query, selection).await? {
-            let place = lateness.place_of(row.is_total, &row.store, &row.till);
+            let source = (!row.is_total).then(|| (row.store.clone(), row.till.clone()));
+            let place = measured.entry(source).or_default();
             let is_receipt = row.is_receipt;
             *(if is_receipt { &mut place.receipt } else { &mut place.disorder }) = row.delays();
         }
         for (is_total, store, till, count) in released(conn, &query, selection).await? {
-            lateness.place_of(is_total, &store, &till).released = count;
+            let source = (!is_total).then_some((store, till));
+            measured.entry(source).or_default().released = count;
         }
         transaction.commit().await.doing("finish measuring lateness")?;
-        let worst = |one: &SourceLateness| (one.disorder.quantiles_ms[2], one.disorder.max_ms);
-        lateness.sources.sort_by(|(a_name, a), (b_name, b)| {
-            worst(b).cmp(&worst(a)).then_with(|| a_name.cmp(b_name))
-        });
-        Ok(lateness)
-    }
-}
-
-impl Lateness {
-    fn place_of(
-        &mut self,
-        is_total: bool,
-        store: &Option<String>,
-        till: &Option<String>,
-    ) -> &mut SourceLateness {
-        if is_total {
-            return &mut self.total;
-        }
-        let source = (store.clone(), till.clone());
-        let known = self.sources.iter().position(|(name, _)| *name == source);
-        let index = known.unwrap_or_else(|| {
-            self.sources.push((source, SourceLateness::default()));
-            self.sources.len() - 1
-        });
-        &mut self.sources[index].1
+        let total = measured.remove(&None).unwrap_or_default();
+        let sources = measured.into_iter();
+        let mut sources: Vec<(LatenessSource, SourceLateness)> =
+            sources.filter_map(|(source, lateness)| Some((source?, lateness))).collect();
+        // Sources that are equally late stay in the order of their names.
+        sources
+            .sort_by_key(|(_, one)| Reverse((one.disorder.quantiles_ms[2], one.disorder.max_ms)));
+        Ok(Lateness { total, sources, newest })
     }
 }
 
@@ -204,15 +194,23 @@ fn push_counted(select: &mut QueryBuilder<Postgres>, query: &StoredQuery) {
     }
 }
 
+/// `and …` for what lies in the range.
+fn push_range(select: &mut QueryBuilder<Postgres>, range: RecountRange) {
+    push_start(select, range);
+    if let Some(to) = range.to {
+        select.push(format!(" and event_time < {}", literal(to)));
+    }
+}
+
+fn push_start(select: &mut QueryBuilder<Postgres>, range: RecountRange) {
+    if let Some(from) = range.from {
+        select.push(format!(" and event_time >= {}", literal(from)));
+    }
+}
+
 /// `and …` for events that are to be measured.
 fn push_selected(select: &mut QueryBuilder<Postgres>, selection: &LatenessSelection) {
-    let range = selection.range;
-    if let Some(from) = range.from {
-        select.push(" and event_time >= ").push_bind(from.to_utc());
-    }
-    if let Some(to) = range.to {
-        select.push(" and event_time < ").push_bind(to.to_utc());
-    }
+    push_range(select, selection.range);
     push_event_reach(select, &selection.reach);
 }
 
@@ -228,20 +226,25 @@ fn push_heard(select: &mut QueryBuilder<Postgres>, query: &StoredQuery) {
     select.push("))");
 }
 
-/// The first and last position of the events in the range, and what was heard of time before them.
+/// The first and last position of the events in the range, and the newest time that was heard before
+/// them, as far as it is ahead of the range's start.
 async fn extent(
     conn: &mut PgConnection,
     query: &StoredQuery,
     selection: &LatenessSelection,
 ) -> Result<Option<(i64, i64, Option<DateTime<Utc>>)>, DatabaseError> {
-    let mut select = QueryBuilder::new("select min(seq), max(seq) from raw_events where true");
+    // Counting keeps the server from looking for either end position by position.
+    let mut select =
+        QueryBuilder::new("select min(seq), max(seq), count(*) from raw_events where true");
     push_counted(&mut select, query);
     push_selected(&mut select, selection);
-    let ends: (Option<i64>, Option<i64>) =
+    let ends: (Option<i64>, Option<i64>, i64) =
         select.build_query_as().fetch_one(&mut *conn).await.doing("find the events of a range")?;
-    let (Some(first), Some(last)) = ends else { return Ok(None) };
-    let mut select = QueryBuilder::new("select max(event_time) from raw_events where seq < ");
-    select.push_bind(first);
+    let (Some(first), Some(last), _) = ends else { return Ok(None) };
+    let mut select = QueryBuilder::new("select max(event_time) from raw_events where true");
+    push_start(&mut select, selection.range);
+    // As the index of ranges has it.
+    select.push(format!(" and seq + 0 < {first}"));
     push_heard(&mut select, query);
     let before: Option<DateTime<Utc>> =
         select.build_query_scalar().fetch_one(conn).await.doing("find what was heard before")?;
@@ -262,9 +265,10 @@ async fn measure(
     ));
     select.push_bind(before).push(
         ", max(event_time) over (order by seq rows between unbounded preceding and 1 preceding)) as newest
-             from raw_events where seq between ",
+             from raw_events where true",
     );
-    select.push_bind(first).push(" and ").push_bind(last);
+    push_start(&mut select, selection.range);
+    select.push(format!(" and seq between {first} and {last}"));
     push_heard(&mut select, query);
     let milliseconds = |interval: &str| {
         format!("floor(round(date_part('epoch', {interval}) * 1e6) / 1e3)::bigint")
@@ -350,15 +354,18 @@ async fn newest(
              select null::text as heartbeats_of, {columns}, event_time, received_at from raw_events where true"
     ));
     push_counted(&mut select, query);
-    push_event_reach(&mut select, &selection.reach);
+    push_selected(&mut select, selection);
     // A heartbeat names no store.
     let of_all = !selection.reach.is_bound();
     select.push(format!(
         " union all select event_id, null, null, event_time, received_at from raw_events
-             where kind = 'heartbeat' and seq > {} and {of_all}
-         ) heard group by heartbeats_of, store, till order by received_at, heartbeats_of, store, till",
+             where kind = 'heartbeat' and seq > {} and {of_all}",
         query.start_seq
     ));
+    push_range(&mut select, selection.range);
+    select.push(
+        ") heard group by heartbeats_of, store, till order by received_at, heartbeats_of, store, till",
+    );
     type Columns = (Option<String>, Option<String>, Option<String>, DateTime<Utc>, DateTime<Utc>);
     let rows: Vec<Columns> = select
         .build_query_as()

@@ -27,6 +27,7 @@ pub(super) async fn rows_write(
         OutputMode::Append => rows_insert(conn, query, outcome, moment).await,
         OutputMode::Update => {
             rows_merge(conn, query, &outcome.rows, moment).await?;
+            fault_point!("engine.rows_merged");
             rows_close(conn, query.query_id, outcome).await
         }
         OutputMode::Complete => rows_merge(conn, query, &outcome.rows, moment).await,

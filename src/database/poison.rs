@@ -1,6 +1,7 @@
 //! Records that a query cannot process: it goes on without them, and says so.
 
 use super::error::Doing;
+use super::lease::{LeaseEpoch, lease_hold};
 use super::queries::StoredQuery;
 use super::{Database, DatabaseError};
 use crate::domain::Seq;
@@ -10,13 +11,16 @@ impl Database {
     /// reason. Answers where the record stands; nothing when there is none.
     ///
     /// # Errors
-    /// [`DatabaseError::ProgressMoved`] when another has been faster; [`DatabaseError::Failed`].
+    /// [`DatabaseError::LeaseLost`], [`DatabaseError::ProgressMoved`] when another has been faster, or
+    /// [`DatabaseError::Failed`].
     pub async fn poison_set_aside(
         &self,
+        lease: LeaseEpoch,
         query: &StoredQuery,
         reason: &str,
     ) -> Result<Option<Seq>, DatabaseError> {
         let mut transaction = self.engine.begin().await.doing("begin setting a record aside")?;
+        lease_hold(&mut transaction, lease).await?;
         let seq: Option<i64> =
             sqlx::query_scalar("select seq from raw_events where seq > $1 order by seq limit 1")
                 .bind(query.position.get())
@@ -39,13 +43,17 @@ impl Database {
         if done.rows_affected() != 1 {
             return Err(DatabaseError::ProgressMoved);
         }
-        sqlx::query("insert into poison_events (query_id, seq, reason) values ($1, $2, $3)")
-            .bind(query.query_id)
-            .bind(seq)
-            .bind(reason)
-            .execute(&mut *transaction)
-            .await
-            .doing("keep why a record was set aside")?;
+        // Under the lock of the query's row, so that a moment settled before has seen it (`as_of`).
+        sqlx::query(
+            "insert into poison_events (query_id, seq, reason, found_at)
+             values ($1, $2, $3, clock_timestamp())",
+        )
+        .bind(query.query_id)
+        .bind(seq)
+        .bind(reason)
+        .execute(&mut *transaction)
+        .await
+        .doing("keep why a record was set aside")?;
         transaction.commit().await.doing("set a record aside")?;
         Ok(Some(Seq::new(seq)))
     }

@@ -221,6 +221,29 @@ pub struct ProgressCursor {
 }
 
 impl Database {
+    /// Up to `limit` entries of a query's batches after this one, oldest first.
+    ///
+    /// # Errors
+    /// [`DatabaseError::Failed`] or [`DatabaseError::Unreadable`].
+    pub async fn progress_after(
+        &self,
+        query_id: i64,
+        after: BatchId,
+        limit: u32,
+    ) -> Result<Vec<CommittedProgress>, DatabaseError> {
+        let columns: Vec<ProgressColumns> = sqlx::query_as(
+            "select queries.name, progress.* from progress join queries using (query_id)
+             where query_id = $1 and batch_id > $2 order by batch_id limit $3",
+        )
+        .bind(query_id)
+        .bind(after.get())
+        .bind(i64::from(limit))
+        .fetch_all(&mut *self.reader().await?)
+        .await
+        .doing("read the progress since a batch")?;
+        columns.into_iter().map(ProgressColumns::read).collect()
+    }
+
     /// Up to `limit` entries, newest first: of one query or of all, after `cursor`.
     ///
     /// # Errors
@@ -256,6 +279,27 @@ impl Database {
             .fetch_all(&mut *self.reader().await?)
             .await
             .doing("read progress")?;
+        columns.into_iter().map(ProgressColumns::read).collect()
+    }
+
+    /// The entries of these batches of a query, oldest first.
+    ///
+    /// # Errors
+    /// [`DatabaseError::Failed`] or [`DatabaseError::Unreadable`].
+    pub async fn progress_of_batches(
+        &self,
+        query: &QueryName,
+        batch_ids: &[BatchId],
+    ) -> Result<Vec<CommittedProgress>, DatabaseError> {
+        let columns: Vec<ProgressColumns> = sqlx::query_as(
+            "select queries.name, progress.* from progress join queries using (query_id)
+             where queries.name = $1 and batch_id = any ($2) order by batch_id",
+        )
+        .bind(query.as_str())
+        .bind(batch_ids.iter().map(|id| id.get()).collect::<Vec<_>>())
+        .fetch_all(&mut *self.reader().await?)
+        .await
+        .doing("read the progress of a run")?;
         columns.into_iter().map(ProgressColumns::read).collect()
     }
 }

@@ -4,7 +4,7 @@ use chrono::{DateTime, Utc};
 use serde_json::{Value, json};
 use sqlx::{PgConnection, Postgres, QueryBuilder};
 
-use super::append::{AppendRequest, Release};
+use super::append::{AppendRequest, Release, lock_append};
 use super::append_rows::bind_events;
 use super::audit::{AuditAction, AuditFact, audit_insert};
 use super::error::Doing;
@@ -131,12 +131,15 @@ impl Database {
         note: &Note,
     ) -> Result<bool, DatabaseError> {
         let mut transaction = self.engine.begin().await.doing("begin a rejection")?;
+        // As everything whose moment counts in a report as of another (`as_of`).
+        let moment = lock_append(&mut transaction).await?;
         let done = sqlx::query(
-            "update quarantine set resolved_at = clock_timestamp(), action = 'reject', note = $2
+            "update quarantine set resolved_at = $3, action = 'reject', note = $2
              where event_id = $1 and resolved_at is null",
         )
         .bind(event_id.as_str())
         .bind(note.as_str())
+        .bind(moment)
         .execute(&mut *transaction)
         .await
         .doing("reject an event in quarantine")?;

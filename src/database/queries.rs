@@ -5,10 +5,11 @@ use sqlx::types::Json;
 use sqlx::{PgConnection, Postgres, QueryBuilder};
 
 use super::error::Doing;
+use super::lease::LeaseEpoch;
 use super::values::{unreadable, watermark_from_sql};
 use super::{Database, DatabaseError};
 use crate::domain::{
-    BatchId, EventTime, OutputMode, QueryName, QuerySpec, QuerySpecText, Seq, Start,
+    BatchId, EventTime, OutputMode, QueryName, QuerySpec, QuerySpecText, Seq, Start, Window,
 };
 use crate::engine::Watermarks;
 
@@ -54,6 +55,12 @@ impl StoredQuery {
         closes.then(|| self.spec.window.complete_through(self.watermarks.current)).flatten()
     }
 
+    /// Whether a window is final.
+    pub fn closes(&self, window: Window) -> bool {
+        self.spec.output_mode != OutputMode::Complete
+            && window.is_closed_at(self.watermarks.current)
+    }
+
     /// Whether a batch without data is due once the log has nothing more.
     pub fn owes_batch_without_data(&self) -> bool {
         let Watermarks { current, next, .. } = self.watermarks;
@@ -61,7 +68,7 @@ impl StoredQuery {
     }
 }
 
-const COLUMNS: &str = "query_id, name, spec, status, error, epoch, start_seq, position, next_batch_id, watermark, \
+pub(super) const COLUMNS: &str = "query_id, name, spec, status, error, epoch, start_seq, position, next_batch_id, watermark, \
      next_watermark, next_watermark_by_sources, newest_event_time, \
      exists (select from poison_events poison where poison.query_id = queries.query_id) as has_poison_events";
 
@@ -84,7 +91,7 @@ pub(super) struct QueryColumns {
 }
 
 impl QueryColumns {
-    fn read(self) -> Result<StoredQuery, DatabaseError> {
+    pub(super) fn read(self) -> Result<StoredQuery, DatabaseError> {
         let faults = |faults: Vec<crate::domain::Fault>| {
             let details: Vec<String> =
                 faults.iter().map(|fault| format!("{} {}", fault.pointer, fault.detail)).collect();
@@ -283,17 +290,26 @@ impl Database {
         }
     }
 
-    /// Notes why a query's last attempt failed, for everybody who asks after it.
+    /// Notes why a query's last attempt failed, for everybody who asks after it; only the leader may.
     ///
     /// # Errors
     /// [`DatabaseError::Failed`].
-    pub async fn query_failed(&self, name: &QueryName, error: &str) -> Result<(), DatabaseError> {
-        sqlx::query("update queries set error = $2 where name = $1")
-            .bind(name.as_str())
-            .bind(error)
-            .execute(&self.engine)
-            .await
-            .doing("note a query's failure")?;
+    pub async fn query_failed(
+        &self,
+        lease: LeaseEpoch,
+        name: &QueryName,
+        error: &str,
+    ) -> Result<(), DatabaseError> {
+        sqlx::query(
+            "with leader as (select epoch from leadership where epoch = $3 for key share)
+             update queries set error = $2 from leader where name = $1",
+        )
+        .bind(name.as_str())
+        .bind(error)
+        .bind(lease.get())
+        .execute(&self.engine)
+        .await
+        .doing("note a query's failure")?;
         Ok(())
     }
 }

@@ -4,6 +4,8 @@
 //! A row that cannot be read, whoever damaged it, becomes a finding; the report goes on.
 
 use chrono::{DateTime, Utc};
+use futures_util::{StreamExt as _, TryStreamExt as _};
+use sqlx::postgres::PgRow;
 use sqlx::{Connection as _, PgConnection, Postgres, QueryBuilder};
 
 use super::as_of::{AsOf, find_as_of, rows_sql, settle};
@@ -11,10 +13,14 @@ use super::error::Doing;
 use super::findings::{Finding, Findings};
 use super::ledger_sql::{ledger_sql, range_sql};
 use super::queries::{StoredQuery, find};
-use super::recount_lines::{column, columns, event_ids, recount, set_aside};
+use super::recount_lines::{column, columns, event_ids, note_strays, recount, set_aside};
 use super::values::WindowColumns;
 use super::{Database, DatabaseError};
-use crate::domain::{EventId, EventTime, OutputMode, QueryName, Totals, WindowKey, WindowSpec};
+use crate::domain::{EventId, EventTime, QueryName, Totals, WindowKey, WindowSpec};
+
+/// The most windows of a report on tumbling or sliding windows: a year of hours for 57 stores. Each takes
+/// about a kilobyte while the report is made. Sessions are all read for any of them.
+const WINDOWS_MAX: usize = 500_000;
 
 /// Which windows to recount: those that start in `[from, to)`.
 #[derive(Debug, Clone, Copy, Default)]
@@ -44,8 +50,9 @@ pub struct ReconciliationSnapshot {
     pub late: Vec<(WindowKey, Totals, Vec<EventId>)>,
     /// What corrections add to each window.
     pub corrections: Vec<(WindowKey, Totals)>,
-    /// What is counted in state and not written yet; only in append mode. Nothing as of an earlier
-    /// moment: that state is gone, and what it held follows from the rest.
+    /// What is counted in state: in append mode not written yet, in the others what the rows of windows
+    /// that are not final say. Nothing as of an earlier moment: that state is gone, and what it held
+    /// follows from the rest.
     pub open: Option<Vec<(WindowKey, Totals)>>,
     /// Events that are set aside: in quarantine, or out of the log because the engine could not
     /// process them.
@@ -76,33 +83,30 @@ pub(super) struct Asked<'query> {
     pub(super) as_of: Option<AsOf>,
 }
 
+/// Fetches a row for each window, unless they are more than a report may have; then the rest is not read.
+///
+/// A `limit` would say so too, and lead the planner to sort the log instead of hashing it.
+pub(super) async fn fetch_windows(
+    conn: &mut PgConnection,
+    asked: &Asked<'_>,
+    mut select: QueryBuilder<Postgres>,
+    doing: &'static str,
+) -> Result<Vec<PgRow>, DatabaseError> {
+    let is_session = matches!(asked.query.spec.window, WindowSpec::Session { .. });
+    let max = if is_session { usize::MAX } else { WINDOWS_MAX };
+    let rows = select.build().fetch(conn).take(max.saturating_add(1));
+    let rows: Vec<PgRow> = rows.try_collect().await.doing(doing)?;
+    if rows.len() > max { Err(DatabaseError::TooManyWindows { max }) } else { Ok(rows) }
+}
+
 impl Database {
-    /// Reads both sides in one repeatable-read snapshot, as they stand now.
+    /// Reads both sides in one repeatable-read snapshot: as they stand now, or as they stood at a moment,
+    /// which comes out the same whenever it is asked for.
     ///
     /// # Errors
-    /// [`DatabaseError::NoSuchQuery`], [`DatabaseError::Unreadable`] or [`DatabaseError::Failed`].
+    /// [`DatabaseError::NoSuchQuery`], [`DatabaseError::NotYet`], [`DatabaseError::BeforeHistory`],
+    /// [`DatabaseError::TooManyWindows`], [`DatabaseError::Unreadable`] or [`DatabaseError::Failed`].
     pub async fn reconciliation_snapshot(
-        &self,
-        name: &QueryName,
-        range: RecountRange,
-    ) -> Result<ReconciliationSnapshot, DatabaseError> {
-        self.snapshot(name, range, None).await
-    }
-
-    /// The same as both sides stood at `moment`; it comes out the same whenever it is asked for.
-    ///
-    /// # Errors
-    /// Also [`DatabaseError::NotYet`] and [`DatabaseError::BeforeHistory`].
-    pub async fn reconciliation_snapshot_as_of(
-        &self,
-        name: &QueryName,
-        range: RecountRange,
-        moment: EventTime,
-    ) -> Result<ReconciliationSnapshot, DatabaseError> {
-        self.snapshot(name, range, Some(moment)).await
-    }
-
-    async fn snapshot(
         &self,
         name: &QueryName,
         range: RecountRange,
@@ -164,7 +168,7 @@ async fn stream_rows(
         rows_sql(asked.query, asked.as_of)
     ));
     push_query_and_range(&mut select, asked);
-    let rows = select.build().fetch_all(conn).await.doing("read what the stream wrote")?;
+    let rows = fetch_windows(conn, asked, select, "read what the stream wrote").await?;
     let read = rows.iter().map(|row| {
         let (key, totals) = columns::<WindowColumns>(row)?.read()?;
         Ok((key, totals, column(row, "is_final")?))
@@ -177,9 +181,6 @@ async fn open_windows(
     asked: &Asked<'_>,
     findings: &mut Findings,
 ) -> Result<Option<Vec<(WindowKey, Totals)>>, DatabaseError> {
-    if asked.query.spec.output_mode != OutputMode::Append {
-        return Ok(Some(Vec::new()));
-    }
     if asked.as_of.is_some() {
         return Ok(None);
     }
@@ -201,16 +202,22 @@ async fn late_events(
     let mut select = QueryBuilder::<Postgres>::new(format!(
         "with {ledger} select window_start, window_end, ledger.currency, group_keys, count(*) as orders,
              sum(ledger.amount) as revenue,
-             array_agg(coalesce(event_id, 'seq ' || seq || ' of no event') order by seq) as event_ids
+             array_agg(coalesce(event_id, 'seq ' || seq) order by seq) as event_ids,
+             array_agg('seq ' || seq order by seq) filter (where event_id is null) as strays
          from ledger left join raw_events using (seq) where correction is null
          group by window_start, window_end, ledger.currency, group_keys"
     ));
     let rows = select.build().fetch_all(conn).await.doing("read the late events")?;
-    let read = rows.iter().map(|row| {
-        let (key, totals) = columns::<WindowColumns>(row)?.read()?;
-        Ok((key, totals, event_ids(row, "event_ids")?))
-    });
-    Ok(read.filter_map(|read| findings.readable("dropped_events", read)).collect())
+    let mut late = Vec::new();
+    for row in &rows {
+        let read = columns::<WindowColumns>(row).and_then(|columns| columns.read());
+        let Some((key, totals)) = findings.readable("dropped_events", read) else { continue };
+        if column::<Option<Vec<String>>>(row, "strays")?.is_some() {
+            note_strays(&key, &event_ids(row, "strays")?, findings);
+        }
+        late.push((key, totals, event_ids(row, "event_ids")?));
+    }
+    Ok(late)
 }
 
 async fn corrections(

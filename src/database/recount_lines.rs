@@ -8,9 +8,9 @@ use super::DatabaseError;
 use super::error::Doing;
 use super::findings::{Finding, Findings};
 use super::queries::StoredQuery;
-use super::recount::{Asked, Recount};
+use super::recount::{Asked, Recount, fetch_windows};
 use super::recount_sql::{RecountSql, set_aside_sql};
-use super::values::{group_from_sql, revenue_from_sql, unreadable};
+use super::values::{Bound, group_from_sql, revenue_from_sql, unreadable};
 use crate::domain::{EventId, EventTime, GroupKey, Totals, Window, WindowKey};
 
 /// What one pass over the raw log found.
@@ -29,14 +29,16 @@ pub(super) async fn recount(
 ) -> Result<Recounted, DatabaseError> {
     let sql = RecountSql::new(asked.query, asked.range, asked.as_of);
     let with_verdicts = sql.has_verdicts();
-    let mut select = sql.select();
-    let rows = select.build().fetch_all(&mut *conn).await.doing("recount the raw log")?;
+    let rows = fetch_windows(conn, asked, sql.select(), "recount the raw log").await?;
     let mut recounted = Recounted::default();
     let mut late = Vec::new();
     for row in &rows {
         if with_verdicts && let Some(keys) = column::<Option<String>>(row, "stray_keys")? {
-            let stray = stray(row, &keys);
-            late.extend(findings.readable("dropped_events", stray));
+            if let Some((key, totals, ids)) = findings.readable("dropped_events", stray(row, &keys))
+            {
+                note_strays(&key, &ids, findings);
+                late.push((key, totals, ids));
+            }
             continue;
         }
         let key = match window_key(row, asked.query) {
@@ -79,6 +81,16 @@ fn late_of(
 fn stray(row: &PgRow, keys: &str) -> Result<(WindowKey, Totals, Vec<EventId>), DatabaseError> {
     let key = key_of(row, group_from_sql(keys)?)?;
     Ok((key, totals(row, "stray_orders", "stray_revenue")?, event_ids(row, "stray_event_ids")?))
+}
+
+/// An entry of the ledger that belongs to no event could hide the loss of one that did.
+pub(super) fn note_strays(key: &WindowKey, entries: &[EventId], findings: &mut Findings) {
+    let entries: Vec<&str> = entries.iter().map(EventId::as_str).collect();
+    let detail = format!(
+        "the ledger has entries for events that the raw log does not hold here: {}",
+        entries.join(", ")
+    );
+    findings.note(Some(key.clone()), detail);
 }
 
 /// The first event of a key cannot be a duplicate.
@@ -147,10 +159,8 @@ fn window_key(row: &PgRow, query: &StoredQuery) -> Result<WindowKey, DatabaseErr
 }
 
 fn key_of(row: &PgRow, group: GroupKey) -> Result<WindowKey, DatabaseError> {
-    let window = Window {
-        start: EventTime::from_utc(column(row, "window_start")?),
-        end: EventTime::from_utc(column(row, "window_end")?),
-    };
+    let (Bound(start), Bound(end)) = (column(row, "window_start")?, column(row, "window_end")?);
+    let window = Window { start, end };
     let currency: String = column(row, "currency")?;
     let currency = currency
         .parse()

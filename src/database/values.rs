@@ -4,9 +4,12 @@ use std::fmt::Display;
 
 use chrono::{DateTime, Utc};
 use rust_decimal::Decimal;
-use sqlx::{Postgres, QueryBuilder};
+use sqlx::error::BoxDynError;
+use sqlx::postgres::{PgTypeInfo, PgValueRef};
+use sqlx::{Decode, Postgres, QueryBuilder, Type};
 
 use super::DatabaseError;
+use super::copy_format::POSTGRES_EPOCH_MICROS;
 use crate::domain::{
     Amount, ClosedBy, EventField, EventTime, GroupKey, Revenue, StoreReach, Totals, Watermark,
     Window, WindowKey,
@@ -115,11 +118,34 @@ pub(super) fn count_to_sql(count: u64) -> i64 {
     i64::try_from(count).unwrap_or(i64::MAX)
 }
 
+/// The bound of a window as `timestamptz`, where nothing but our own care keeps `infinity` out: reading
+/// that as a [`DateTime`] panics.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Bound(pub(super) EventTime);
+
+impl Type<Postgres> for Bound {
+    fn type_info() -> PgTypeInfo {
+        <DateTime<Utc> as Type<Postgres>>::type_info()
+    }
+}
+
+impl<'row> Decode<'row, Postgres> for Bound {
+    fn decode(value: PgValueRef<'row>) -> Result<Self, BoxDynError> {
+        let micros = <i64 as Decode<Postgres>>::decode(value)?;
+        let time = EventTime::from_micros(micros.saturating_add(POSTGRES_EPOCH_MICROS));
+        // `infinity` is the end of the numbers.
+        if time.to_utc() == DateTime::<Utc>::MAX_UTC {
+            return Err("it is no moment".into());
+        }
+        Ok(Self(time))
+    }
+}
+
 /// The columns that every table of windows has.
 #[derive(Debug, sqlx::FromRow)]
 pub(super) struct WindowColumns {
-    pub(super) window_start: DateTime<Utc>,
-    pub(super) window_end: DateTime<Utc>,
+    pub(super) window_start: Bound,
+    pub(super) window_end: Bound,
     pub(super) currency: String,
     pub(super) group_keys: String,
     pub(super) orders: i64,
@@ -129,10 +155,7 @@ pub(super) struct WindowColumns {
 impl WindowColumns {
     /// The key and totals that these columns hold.
     pub(super) fn read(&self) -> Result<(WindowKey, Totals), DatabaseError> {
-        let window = Window {
-            start: EventTime::from_utc(self.window_start),
-            end: EventTime::from_utc(self.window_end),
-        };
+        let window = Window { start: self.window_start.0, end: self.window_end.0 };
         let currency = self.currency.parse().map_err(|error| unreadable("currency", error))?;
         let group = group_from_sql(&self.group_keys)?;
         let totals = Totals { orders: self.orders, revenue: revenue_from_sql(self.revenue) };

@@ -2,12 +2,13 @@
 
 use chrono::{DateTime, Utc};
 use rust_decimal::Decimal;
-use sqlx::{Postgres, QueryBuilder};
+use sqlx::{PgConnection, Postgres, QueryBuilder};
 
-use super::as_of::{AsOf, rows_sql};
+use super::as_of::{AsOf, rows_selects, rows_sql};
+use super::changes::BatchSpan;
 use super::error::Doing;
 use super::queries::StoredQuery;
-use super::values::{WindowColumns, group_to_sql, push_reach, revenue_from_sql};
+use super::values::{Bound, WindowColumns, group_to_sql, push_reach, revenue_from_sql};
 use super::{Database, DatabaseError};
 use crate::domain::{BatchId, EventTime, StoreReach, Totals, WindowKey};
 
@@ -26,6 +27,8 @@ pub struct WindowSelection {
     pub reach: StoreReach,
     /// Only rows that are, or are not, final.
     pub is_final: Option<bool>,
+    /// Rows that these batches wrote last; not of the past.
+    pub batches: Option<BatchSpan>,
     /// Whether the query's windows are sessions.
     pub of_sessions: bool,
     /// With the booked corrections added, and rows that only they make.
@@ -93,6 +96,9 @@ impl RowColumns {
     }
 }
 
+/// The order of reading.
+const ORDER: &str = " order by window_start, window_end, group_keys, currency";
+
 impl Database {
     /// Up to `limit` rows of a query, ordered by start, end, group and currency.
     ///
@@ -104,66 +110,137 @@ impl Database {
         selection: &WindowSelection,
         limit: u32,
     ) -> Result<Vec<WindowRow>, DatabaseError> {
-        let mut select = QueryBuilder::<Postgres>::new(format!(
-            "select selected.*, late.orders as late_orders, late.revenue as late_revenue
-             from (select * from ({}) standing where query_id = ",
-            shown_rows_sql(query, selection)
-        ));
-        select.push_bind(query.query_id);
+        windows_read(&mut *self.reader().await?, query, selection, limit).await
+    }
+
+    /// The start of the first window that `selection` could show and the end of the last, whatever it
+    /// picks of them; of tumbling windows, which end in the order of their starts. Nothing while there
+    /// are none.
+    ///
+    /// # Errors
+    /// [`DatabaseError::Failed`].
+    pub async fn window_bounds(
+        &self,
+        query: &StoredQuery,
+        selection: &WindowSelection,
+    ) -> Result<Option<(EventTime, EventTime)>, DatabaseError> {
+        window_bounds_read(&mut *self.reader().await?, query, selection).await
+    }
+}
+
+/// [`Database::windows`] inside the caller's transaction.
+pub(super) async fn windows_read(
+    conn: &mut PgConnection,
+    query: &StoredQuery,
+    selection: &WindowSelection,
+    limit: u32,
+) -> Result<Vec<WindowRow>, DatabaseError> {
+    let mut select = QueryBuilder::<Postgres>::new("with selected as (select * from (");
+    for (index, rows) in shown_selects(query, selection).iter().enumerate() {
+        // Each has a limit of its own, so that none is read beyond the page.
+        let union = if index == 0 { "" } else { " union all " };
+        select.push(format!("{union}(select * from ({rows}) shown where true"));
         push_conditions(&mut select, selection);
         push_reach(&mut select, &query.spec.group_by, &selection.reach);
-        select.push(" order by window_start, window_end, group_keys, currency limit ");
-        select.push_bind(i64::from(limit));
-        select.push(format!(
-            ") selected cross join lateral (
+        select.push(ORDER).push(" limit ").push_bind(i64::from(limit)).push(")");
+    }
+    select.push(") shown").push(ORDER).push(" limit ").push_bind(i64::from(limit));
+    let (figures, booked) = corrected(query, selection);
+    select.push(format!(
+            ") select selected.window_start, selected.window_end, selected.currency, selected.group_keys,
+                 is_final, batch_id, closed_by, {figures},
+                 late.orders as late_orders, late.revenue as late_revenue
+             from selected{booked} cross join lateral (
                  select count(*) as orders, coalesce(sum(amount), 0) as revenue from dropped_events dropped
                  where dropped.query_id = selected.query_id and dropped.reason = 'late'
                      and dropped.group_keys = selected.group_keys
                      and dropped.currency = selected.currency and {}{}
-             ) late
-             order by window_start, window_end, group_keys, currency",
+             ) late{ORDER}",
             late_window(selection),
             late_condition(selection)
         ));
-        let columns: Vec<RowColumns> = select
-            .build_query_as()
-            .fetch_all(&mut *self.reader().await?)
-            .await
-            .doing("read output rows")?;
-        columns.into_iter().map(RowColumns::read).collect()
-    }
+    let columns: Vec<RowColumns> =
+        select.build_query_as().fetch_all(conn).await.doing("read output rows")?;
+    columns.into_iter().map(RowColumns::read).collect()
 }
 
-/// The rows that are shown: as the stream wrote them, or with corrections.
-fn shown_rows_sql(query: &StoredQuery, selection: &WindowSelection) -> String {
-    let rows = rows_sql(query, selection.as_of);
-    let query_id = query.query_id;
-    if !selection.is_corrected {
-        return format!(
-            "select *, closed_by is not null as is_final, null::bigint as correction_orders,
-                 null::numeric as correction_revenue from {rows}"
-        );
+/// [`Database::window_bounds`] inside the caller's transaction.
+pub(super) async fn window_bounds_read(
+    conn: &mut PgConnection,
+    query: &StoredQuery,
+    selection: &WindowSelection,
+) -> Result<Option<(EventTime, EventTime)>, DatabaseError> {
+    let shown = shown_selects(query, selection).join(" union all ");
+    let mut select = QueryBuilder::<Postgres>::new(format!(
+        "select (select window_start from ({shown}) shown order by window_start limit 1),
+                 (select window_end from ({shown}) shown order by window_start desc limit 1)"
+    ));
+    let bounds: (Option<Bound>, Option<Bound>) = select
+        .build_query_as()
+        .fetch_one(conn)
+        .await
+        .doing("read how far the output rows reach")?;
+    Ok(bounds.0.zip(bounds.1).map(|(Bound(first), Bound(end))| (first, end)))
+}
+
+/// The rows that are shown: as the stream wrote them, and in the corrected view those that only
+/// corrections make.
+fn shown_selects(query: &StoredQuery, selection: &WindowSelection) -> Vec<String> {
+    let of_batches = selection.batches.map_or(String::new(), |BatchSpan { after, last }| {
+        // Complete mode writes every row with every batch, also those that stay as they are.
+        const CHANGED_BY: &str = "coalesce(totals_batch_id, batch_id)";
+        format!(" and {CHANGED_BY} > {after} and {CHANGED_BY} <= {last}")
+    });
+    let rows = rows_selects(query, selection.as_of).into_iter();
+    let of_rows = "select *, closed_by is not null as is_final from";
+    let mut shown: Vec<String> =
+        rows.map(|rows| format!("{of_rows} ({rows}{of_batches}) standing")).collect();
+    if selection.is_corrected {
+        let (query_id, booked) = (query.query_id, by_then(selection));
+        let rows = rows_sql(query, selection.as_of);
+        shown.push(format!(
+            "select distinct query_id, window_start, window_end, currency, group_keys, 0::bigint as orders,
+                 0::numeric as revenue, null::bigint as batch_id, null::timestamptz as written_at,
+                 null::text as closed_by, true as is_final
+             from corrections where query_id = {query_id}{booked} and not exists (select from {rows}
+                 where standing.window_start = corrections.window_start
+                     and standing.window_end = corrections.window_end
+                     and standing.group_keys = corrections.group_keys
+                     and standing.currency = corrections.currency)"
+        ));
     }
-    let booked = selection
-        .as_of
-        .map_or(String::new(), |as_of| format!(" and booked_at <= {}", as_of.literal()));
-    // Rows stand for themselves also where nothing is booked, and bookings where no row is.
-    format!(
-        "select {query_id}::bigint as query_id, window_start, window_end, currency, group_keys,
-             coalesce(rows.orders, 0) + coalesce(booked.orders, 0) as orders,
-             coalesce(rows.revenue, 0) + coalesce(booked.revenue, 0) as revenue,
-             batch_id, coalesce(written_at, booked_at) as written_at, closed_by,
-             closed_by is not null or batch_id is null as is_final,
-             coalesce(booked.orders, 0) as correction_orders,
-             coalesce(booked.revenue, 0) as correction_revenue
-         from (select * from {rows} where query_id = {query_id}) rows
-         full join (
+    shown
+}
+
+/// What is counted in the rows `selected`, with the corrections added where they are asked for; and what
+/// must be joined for it.
+fn corrected(query: &StoredQuery, selection: &WindowSelection) -> (&'static str, String) {
+    if !selection.is_corrected {
+        let figures = "selected.orders, selected.revenue, written_at,
+             null::bigint as correction_orders, null::numeric as correction_revenue";
+        return (figures, String::new());
+    }
+    let (query_id, by_then) = (query.query_id, by_then(selection));
+    let booked = format!(
+        " left join (
              select window_start, window_end, currency, group_keys, sum(orders)::bigint as orders,
                  sum(revenue) as revenue, max(booked_at) as booked_at
-             from corrections where query_id = {query_id}{booked}
+             from corrections where query_id = {query_id}{by_then}
+                 and (window_start, window_end) in (select window_start, window_end from selected)
              group by window_start, window_end, currency, group_keys
          ) booked using (window_start, window_end, currency, group_keys)"
-    )
+    );
+    let figures = "selected.orders + coalesce(booked.orders, 0) as orders,
+         selected.revenue + coalesce(booked.revenue, 0) as revenue,
+         coalesce(written_at, booked_at) as written_at,
+         coalesce(booked.orders, 0) as correction_orders,
+         coalesce(booked.revenue, 0) as correction_revenue";
+    (figures, booked)
+}
+
+/// Only what was booked by the moment that is asked for.
+fn by_then(selection: &WindowSelection) -> String {
+    selection.as_of.map_or(String::new(), |as_of| format!(" and booked_at <= {}", as_of.literal()))
 }
 
 /// Which windows of the ledger stand beside a row: its own; of sessions all that would have joined it.
@@ -182,9 +259,7 @@ fn late_condition(selection: &WindowSelection) -> String {
         None => String::new(),
     };
     if selection.is_corrected {
-        let booked = selection
-            .as_of
-            .map_or(String::new(), |as_of| format!(" and booked_at <= {}", as_of.literal()));
+        let booked = by_then(selection);
         condition.push_str(&format!(
             " and not exists (select from corrected_events corrected
                  join corrections using (query_id, number)

@@ -16,6 +16,7 @@ mod ids;
 mod lag;
 mod money;
 mod object;
+mod origin;
 mod percent;
 mod query;
 mod query_spec;
@@ -47,6 +48,7 @@ pub use ids::{
 pub use lag::Lag;
 pub use money::{Amount, Currency, InvalidAmount, InvalidCurrency, Money, Revenue};
 pub use object::Object;
+pub use origin::{InvalidOrigin, Origin};
 pub use percent::{InvalidPercent, Percent};
 pub use query::{Filter, OutputMode, QuerySpec, Start, Trigger};
 pub use query_text::{DeduplicateText, QuerySpecText, TriggerText, WindowText};

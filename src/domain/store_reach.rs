@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use super::{EventField, GroupKey, StoreId};
 
 /// Every store, or only some of them. What is of no store is of none of the some.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Hash)]
 pub struct StoreReach(Option<BTreeSet<StoreId>>);
 
 impl StoreReach {

@@ -80,6 +80,20 @@ impl WindowSpec {
         (watermark > Watermark::EPOCH).then_some(boundary)
     }
 
+    /// Whether every window that starts before `end` is closed, those without an event included. Of
+    /// sessions nobody can tell: one that began before may still go on.
+    pub fn is_closed_before(&self, end: EventTime, watermark: Watermark) -> bool {
+        let last_start = EventTime::from_micros(end.as_micros().saturating_sub(1));
+        match self {
+            Self::Tumbling { .. } | Self::Sliding { .. } => {
+                let newest = self.windows_of(last_start).next();
+                watermark > Watermark::EPOCH
+                    && newest.is_some_and(|window| window.is_closed_at(watermark))
+            }
+            Self::Session { .. } => false,
+        }
+    }
+
     /// The windows that hold `time`, the newest first. Of tumbling windows it is one; of sliding
     /// ones every window that holds it; of sessions the one that an event opens, before any merging.
     pub fn windows_of(self, time: EventTime) -> impl Iterator<Item = Window> {

@@ -126,3 +126,28 @@ fn an_event_opens_a_session_of_its_own() {
     let windows: Vec<Window> = spec.windows_of(time).collect();
     assert_eq!(windows, [Window { start: time, end: EventTime::from_micros(999_999) }]);
 }
+
+#[test]
+fn a_range_is_closed_once_every_window_that_starts_in_it_is() {
+    let minutes = |count: i64| format!("{count} minutes").parse().expect("a span");
+    let hours = WindowSpec::Tumbling { size: minutes(60), offset: minutes(0) };
+    let sliding = WindowSpec::Sliding { size: minutes(60), slide: minutes(15), offset: minutes(0) };
+    let sessions = WindowSpec::Session { gap: minutes(1) };
+    for (case, spec, end, watermark, is_closed) in [
+        ("its end is the watermark", hours, "10:00:00Z", "10:00:00Z", true),
+        ("one millisecond before", hours, "10:00:00Z", "09:59:59.999Z", false),
+        ("the end is inside the last window", hours, "09:00:00.000001Z", "09:59:59Z", false),
+        ("which the watermark has passed", hours, "09:00:00.000001Z", "10:00:00Z", true),
+        ("the window at the end is not in the range", hours, "09:00:00Z", "09:00:00Z", true),
+        ("the last that starts goes on", sliding, "10:00:00Z", "10:44:59Z", false),
+        ("it has ended", sliding, "10:00:00Z", "10:45:00Z", true),
+        ("nobody knows when a session began", sessions, "09:00:00Z", "12:00:00Z", false),
+    ] {
+        let time =
+            |clock: &str| -> EventTime { format!("2026-10-01T{clock}").parse().expect("a time") };
+        let watermark = Watermark::from_millis(time(watermark).as_micros() / 1_000);
+        assert_eq!(spec.is_closed_before(time(end), watermark), is_closed, "{case}");
+    }
+    let long_ago = EventTime::from_micros(-3_600_000_000);
+    assert!(!hours.is_closed_before(long_ago, Watermark::EPOCH), "nothing was read yet");
+}

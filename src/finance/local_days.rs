@@ -43,8 +43,10 @@ pub struct FoldedRow {
     pub written_at: DateTime<Utc>,
     /// What made it final: the wall clock, where that closed one of its windows. Nothing while it is not.
     pub closed_by: Option<ClosedBy>,
-    /// Events that came too late to count.
+    /// Events that came too late to count; with corrections, those in none.
     pub late_since: Totals,
+    /// How much of the totals are corrections, where they were asked for.
+    pub corrections: Option<Totals>,
 }
 
 impl FoldedRow {
@@ -112,6 +114,7 @@ impl Folding {
             written_at: row.written_at,
             closed_by,
             late_since: Totals::ZERO,
+            corrections: None,
         });
         fold.add(row);
         done
@@ -127,6 +130,9 @@ impl FoldedRow {
     fn add(&mut self, row: &WindowRow) {
         self.totals = self.totals.plus(row.totals);
         self.late_since = self.late_since.plus(row.late_since);
+        if let Some(corrections) = row.corrections {
+            self.corrections = Some(self.corrections.unwrap_or_default().plus(corrections));
+        }
         self.batch_id = self.batch_id.max(row.batch_id);
         self.written_at = self.written_at.max(row.written_at);
         if self.is_final() && row.closed_by.as_deref() == Some(ClosedBy::Idle.as_str()) {

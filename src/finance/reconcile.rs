@@ -4,12 +4,13 @@
 //! events and in money; `late` is what no correction holds.
 //! What does not add up is `unexplained`, and somebody should look.
 
+mod gather;
+
 use std::collections::BTreeMap;
 
-use crate::database::{ReconciliationSnapshot, Recount, RecountRange};
+use crate::database::{Finding, ReconciliationSnapshot};
 use crate::domain::{
     Currency, EventField, EventId, EventTime, GroupKey, Money, StoreReach, Totals, WindowKey,
-    WindowSpec,
 };
 
 /// What a window's comparison comes to; the first that applies.
@@ -189,8 +190,8 @@ pub struct Reconciliation {
     pub totals: BTreeMap<Currency, CurrencyTotals>,
     /// How many lines are unexplained, and what was met besides that nobody can explain.
     pub unexplained: usize,
-    /// What was met and belongs to no line; each a sentence without its full stop.
-    pub findings: Vec<String>,
+    /// What was met and belongs to no line.
+    pub findings: Vec<Finding>,
 }
 
 /// Which lines to keep: those of one currency, and of these values of the group key by their places;
@@ -215,15 +216,10 @@ impl LineFilter {
     }
 }
 
-/// Compares both sides of a snapshot.
-pub fn compare(snapshot: &ReconciliationSnapshot) -> Reconciliation {
-    compare_some(snapshot, &LineFilter::default())
-}
-
 /// Compares both sides of a snapshot in the lines that `filter` keeps.
-pub fn compare_some(snapshot: &ReconciliationSnapshot, filter: &LineFilter) -> Reconciliation {
+pub fn compare(snapshot: &ReconciliationSnapshot, filter: &LineFilter) -> Reconciliation {
     let complete_through = snapshot.query.complete_through();
-    let mut lines = gather(snapshot);
+    let mut lines = gather::gather(snapshot);
     lines.retain(|key, _| filter.keeps(&snapshot.query.spec.group_by, key));
     for (key, line) in &mut lines {
         line.is_final |= complete_through.is_some_and(|through| key.window.end <= through);
@@ -239,10 +235,10 @@ pub fn compare_some(snapshot: &ReconciliationSnapshot, filter: &LineFilter) -> R
     }
     let lines_unexplained = lines.values().filter(|line| line.verdict() == Verdict::Unexplained);
     let is_whole = !filter.reach.is_bound();
-    let elsewhere = || snapshot.findings.iter().filter(|finding| is_whole && finding.key.is_none());
-    let faults_elsewhere = elsewhere().filter(|finding| finding.is_fault).count();
+    let elsewhere = snapshot.findings.iter().filter(|finding| is_whole && finding.key.is_none());
+    let findings: Vec<Finding> = elsewhere.cloned().collect();
+    let faults_elsewhere = findings.iter().filter(|finding| finding.is_fault).count();
     let unexplained = lines_unexplained.count().saturating_add(faults_elsewhere);
-    let findings = elsewhere().map(|finding| finding.detail.clone()).collect();
     let mut lines: Vec<(WindowKey, Line)> = lines.into_iter().collect();
     lines.sort_by(|(a, _), (b, _)| reading_order(a).cmp(&reading_order(b)));
     Reconciliation { lines, totals, unexplained, findings }
@@ -250,117 +246,6 @@ pub fn compare_some(snapshot: &ReconciliationSnapshot, filter: &LineFilter) -> R
 
 fn reading_order(key: &WindowKey) -> (EventTime, EventTime, &GroupKey, Currency) {
     (key.window.start, key.window.end, &key.group, key.currency)
-}
-
-/// Puts what every source says of a window into one line. Lines outside the range are left out.
-fn gather(snapshot: &ReconciliationSnapshot) -> BTreeMap<WindowKey, Line> {
-    let mut lines: BTreeMap<WindowKey, Line> = BTreeMap::new();
-    let places = Places::of(snapshot);
-    let mut line = |key: &WindowKey, fill: &dyn Fn(&mut Line)| {
-        fill(lines.entry(places.line_of(key)).or_insert(Line::EMPTY));
-    };
-    for (key, Recount { all, waiting, repeats, duplicates }) in &snapshot.recount {
-        line(key, &|line| {
-            line.recount = line.recount.or((*all != Totals::ZERO).then_some(*all));
-            let parts = Parts {
-                waiting: *waiting,
-                repeats: *repeats,
-                duplicates: *duplicates,
-                ..Parts::NONE
-            };
-            line.parts = line.parts.plus(parts);
-        });
-    }
-    for (key, totals, is_final) in &snapshot.stream {
-        line(key, &|line| {
-            line.is_final = *is_final && (line.stream.is_none() || line.is_final);
-            line.stream = Some(line.stream.unwrap_or_default().plus(*totals));
-        });
-    }
-    for (key, totals, event_ids) in &snapshot.late {
-        line(key, &|line| {
-            line.late = line.late.plus(*totals);
-            line.late_event_ids.extend(event_ids.iter().cloned());
-        });
-    }
-    for (key, totals) in snapshot.open.iter().flatten() {
-        line(key, &|line| {
-            line.parts.open = line.parts.open.plus(*totals);
-            line.is_final = false;
-        });
-    }
-    for (key, totals) in &snapshot.quarantined {
-        line(key, &|line| {
-            line.parts.quarantined = line.parts.quarantined.plus(*totals);
-        });
-    }
-    for (key, totals) in &snapshot.corrections {
-        line(key, &|line| {
-            line.parts.corrections = line.parts.corrections.plus(*totals);
-        });
-    }
-    for finding in &snapshot.findings {
-        if let Some(key) = &finding.key {
-            line(key, &|line| line.findings.push(finding.detail.clone()));
-        }
-    }
-    if snapshot.open.is_none() {
-        open_by_the_rest(snapshot, &mut lines);
-    }
-    let RecountRange { from, to } = snapshot.range;
-    lines.retain(|key, _| {
-        let start = key.window.start;
-        from.is_none_or(|from| start >= from) && to.is_none_or(|to| start < to)
-    });
-    lines
-}
-
-/// What was in state at an earlier moment: of windows that were not final then, what the query had
-/// read and counted. Of sessions some may have been written already.
-fn open_by_the_rest(snapshot: &ReconciliationSnapshot, lines: &mut BTreeMap<WindowKey, Line>) {
-    let watermark = snapshot.query.watermarks.current;
-    let is_session = matches!(snapshot.query.spec.window, WindowSpec::Session { .. });
-    let open_then = lines.iter_mut().filter(|(key, _)| !key.window.is_closed_at(watermark));
-    for line in open_then.map(|(_, line)| line) {
-        let Parts { waiting, repeats, corrections, .. } = line.parts;
-        let out_of_state = line.late.plus(corrections).plus(waiting).minus(repeats);
-        let written = line.stream.filter(|_| is_session).unwrap_or_default();
-        line.parts.open = line.recount.unwrap_or_default().minus(out_of_state).minus(written);
-        line.is_final &= line.parts.open == Totals::ZERO;
-    }
-}
-
-/// Where each session of the stream has its line: with the recounted session that holds it; what neither
-/// side counts, with the one in whose time it falls. Windows of other kinds stand for themselves.
-struct Places<'snapshot> {
-    /// By group and start.
-    sessions: BTreeMap<(Currency, &'snapshot GroupKey, EventTime), &'snapshot WindowKey>,
-}
-
-impl<'snapshot> Places<'snapshot> {
-    fn of(snapshot: &'snapshot ReconciliationSnapshot) -> Self {
-        let is_session = matches!(snapshot.query.spec.window, WindowSpec::Session { .. });
-        let is_counted = |recount: &Recount| {
-            let Recount { all, waiting, repeats, .. } = *recount;
-            [all, waiting, repeats] != [Totals::ZERO; 3]
-        };
-        let recounted =
-            snapshot.recount.iter().filter(|(_, recount)| is_session && is_counted(recount));
-        let sessions =
-            recounted.map(|(key, _)| ((key.currency, &key.group, key.window.start), key));
-        Self { sessions: sessions.collect() }
-    }
-
-    fn line_of(&self, key: &WindowKey) -> WindowKey {
-        let at_or_before = (key.currency, &key.group, key.window.start);
-        let before = self.sessions.range(..=at_or_before).next_back();
-        before
-            .map(|(_, session)| *session)
-            .filter(|session| (session.currency, &session.group) == (key.currency, &key.group))
-            .filter(|session| key.window.start < session.window.end)
-            .unwrap_or(key)
-            .clone()
-    }
 }
 
 #[cfg(test)]

@@ -59,7 +59,7 @@ pub(super) async fn list_dropped_events(
     // Of a query deleted in between, the list is merely empty.
     let query = app.database.query(&name).await?;
     let (query_id, reach) = (query.query_id, stores.of_query(&query)?);
-    let selection = DroppedSelection { reason, from, to, reach, after };
+    let selection = DroppedSelection { reason, from, to, reach, after, up_to: None };
     let writer = RowWriter::new(format, dropped_columns());
     if !is_page {
         let database = app.database.clone();

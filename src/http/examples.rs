@@ -235,6 +235,28 @@ pub(super) fn dropped_events() -> Value {
     })
 }
 
+/// What the last run of the worked example tells those who follow it.
+pub(super) fn events_of_stream() -> String {
+    let ten_o_clock = json!({
+        "start": "2026-10-01T10:00:00Z", "end": "2026-10-01T11:00:00Z", "orders": 2, "revenue": "55.00",
+        "batch_id": 5, "written_at": "2026-10-01T12:40:02.121977Z", "late_since": figures(0, "0.00"),
+    });
+    let windows = json!({
+        "query": "hourly_sales", "batch_id": 5, "watermark": "2026-10-01T11:40:00.000Z",
+        "complete_through": "2026-10-01T11:00:00Z", "rows": [with(row(), ten_o_clock)],
+    });
+    let late =
+        json!({ "query": "hourly_sales", "dropped_events": dropped_events()["dropped_events"] });
+    let event = |name: &str, batch: u8, data: &Value| {
+        format!("event: {name}\nid: 1.1790845200000000.{batch}\ndata: {data}\n\n")
+    };
+    "retry: 1000\nid: 1.1790845200000000.3\n\n".to_owned()
+        + &event("windows", 3, &windows)
+        + &event("late", 3, &late)
+        + &event("progress", 4, &entry_with_data())
+        + &event("progress", 5, &entry_without_data())
+}
+
 fn other_parts() -> Value {
     let none = || figures(0, "0.00");
     json!({
@@ -259,6 +281,7 @@ pub(super) fn reconciliation() -> Value {
     json!({
         "query": "hourly_sales", "as_of": "2026-10-01T12:41:00.000512Z",
         "watermark": "2026-10-01T11:40:00.000Z", "complete_through": "2026-10-01T11:00:00Z",
+        "range": { "from": null, "to": "2026-10-01T10:00:00Z" },
         "windows": [line], "totals": { "USD": totals }, "unexplained": 0, "findings": [],
     })
 }
@@ -267,7 +290,8 @@ pub(super) fn limits() -> Value {
     json!({
         "request_events_max": 10_000, "body_bytes_max": 10_485_760, "event_bytes_max": 65_536,
         "queue_events_max": 100_000, "queue_bytes_max": 67_108_864,
-        "max_future_skew": "15 minutes", "key_events_per_second": null, "list_limit_max": 1_000, "reports_max": 4, "connections_max": 4_096,
+        "max_future_skew": "15 minutes", "key_events_per_second": null, "list_limit_max": 1_000, "reports_max": 4, "streams_max": 256,
+        "connections_max": 4_096,
         "header_timeout": "10 seconds", "body_timeout": "30 seconds", "request_timeout": "30 seconds",
     })
 }

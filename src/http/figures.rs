@@ -5,7 +5,7 @@ use serde::{Serialize, Serializer};
 use utoipa::ToSchema;
 
 use crate::domain::{
-    Amount, Currency, EventField, GroupKey, Lag, Money, Revenue, Span, Totals, Window,
+    Amount, Currency, EventField, EventTime, GroupKey, Lag, Money, Revenue, Span, Totals, Window,
 };
 
 /// A count of orders and their money.
@@ -94,6 +94,27 @@ impl WindowBody {
 impl From<Window> for WindowBody {
     fn from(Window { start, end }: Window) -> Self {
         Self { start: start.to_string(), end: end.to_string() }
+    }
+}
+
+/// A half-open range; of windows that are folded, from the start of the first window in it to the end of
+/// the last.
+#[derive(Debug, Serialize, ToSchema)]
+#[schema(as = Range)]
+pub(super) struct RangeBody {
+    /// The first moment inside; null: from the beginning.
+    #[schema(format = DateTime)]
+    from: Option<String>,
+    /// The first moment no longer inside; null: to the end.
+    #[schema(format = DateTime)]
+    to: Option<String>,
+}
+
+impl RangeBody {
+    /// The range in UTC.
+    pub(super) fn of(from: Option<EventTime>, to: Option<EventTime>) -> Self {
+        let text = |time: EventTime| time.to_string();
+        Self { from: from.map(text), to: to.map(text) }
     }
 }
 

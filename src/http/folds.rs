@@ -5,14 +5,13 @@ use std::collections::VecDeque;
 use serde::Serialize;
 use utoipa::{IntoParams, ToSchema};
 
-use super::figures::{Figures, GroupMembers, GroupMembersSchema, moment_text};
+use super::counted_body::CountedBody;
+use super::figures::{Figures, GroupMembers, moment_text};
 use super::params::Params;
 use super::problem::Problem;
 use super::row_stream::{PAGE_ROWS, Pages};
-use crate::database::{Database, DatabaseError, StoredQuery, WindowSelection};
-use crate::domain::{
-    BatchId, Calendar, ClosedBy, DayStart, EventTime, Granularity, WindowKey, Zone,
-};
+use crate::database::{DatabaseError, StoredQuery, WindowSelection, WindowSource};
+use crate::domain::{BatchId, Calendar, DayStart, EventTime, Granularity, WindowKey, Zone};
 use crate::finance::local_days::{FoldRange, FoldedRow, Folding};
 use crate::finance::local_fit::Foldable;
 
@@ -61,8 +60,8 @@ pub(super) fn calendar(params: &mut Params) -> Option<Calendar> {
 }
 
 /// Reads folds page by page.
-pub(super) struct FoldPages {
-    database: Database,
+pub(super) struct FoldPages<Rows> {
+    source: Rows,
     query: StoredQuery,
     /// The windows still to be read.
     selection: WindowSelection,
@@ -73,20 +72,20 @@ pub(super) struct FoldPages {
     is_done: bool,
 }
 
-impl FoldPages {
+impl<Rows: WindowSource> FoldPages<Rows> {
     /// The folds of `selection` in this calendar.
     ///
     /// # Errors
     /// A problem when windows lie across the calendar's boundaries, or the cursor is not of this list.
     pub(super) async fn new(
-        database: &Database,
+        mut source: Rows,
         query: &StoredQuery,
         calendar: &Calendar,
         mut selection: WindowSelection,
     ) -> Result<(Self, FoldRange), Problem> {
         let windows = Foldable::of(query.spec.window)?;
         let range = windows.range(selection.from, selection.to);
-        let held = database.window_bounds(query.query_id).await?;
+        let held = source.bounds(query, &selection).await?;
         let (from, to) = to_check(calendar, range, held, query);
         windows.check(calendar, from, to)?;
         let after = selection.after.take();
@@ -104,9 +103,8 @@ impl FoldPages {
             selection.from = selection.from.max(Some(calendar.period_of(through).bounds.start));
         }
         let folding = Folding::new(calendar.clone(), range, complete_through);
-        let (database, query) = (database.clone(), query.clone());
-        let is_done = false;
-        Ok((Self { database, query, selection, folding, is_final, after, is_done }, range))
+        let (query, is_done) = (query.clone(), false);
+        Ok((Self { source, query, selection, folding, is_final, after, is_done }, range))
     }
 
     /// Up to so many folds.
@@ -129,7 +127,7 @@ impl FoldPages {
         if self.is_done {
             return Ok(None);
         }
-        let windows = self.database.windows(&self.query, &self.selection, PAGE_ROWS).await?;
+        let windows = self.source.rows(&self.query, &self.selection, PAGE_ROWS).await?;
         let mut folds = VecDeque::new();
         for window in &windows {
             folds.extend(self.folding.take(window));
@@ -201,31 +199,14 @@ pub(super) struct FoldBody {
     /// Whether the asked range cut the period.
     pub(super) partial: bool,
     #[serde(flatten)]
-    #[schema(value_type = GroupMembersSchema)]
-    pub(super) group: GroupMembers,
-    /// ISO 4217.
-    #[schema(example = "EUR")]
-    pub(super) currency: &'static str,
-    #[serde(flatten)]
-    pub(super) figures: Figures,
-    /// Whether every window from `from` to `to` is final, those without a row included.
-    pub(super) r#final: bool,
-    /// The last batch that wrote one of the windows.
-    pub(super) batch_id: Option<i64>,
-    /// When that was, by the database's clock.
-    #[schema(format = DateTime)]
-    pub(super) written_at: String,
-    /// What made it final: `watermark`, or `idle` where the wall clock closed a window; null while it is not.
-    #[schema(example = "watermark")]
-    pub(super) closed_by: Option<&'static str>,
-    /// Events for the windows that came too late to count.
-    pub(super) late_since: Figures,
+    pub(super) counted: CountedBody,
 }
 
 impl FoldBody {
     /// A fold in words of the API.
     pub(super) fn of(fold: &FoldedRow, query: &StoredQuery) -> Self {
         let (period, covered) = (fold.period, fold.covered);
+        let figures = |totals| Figures::of(totals, fold.currency);
         Self {
             date: period.date(),
             start: period.bounds.start.to_string(),
@@ -233,19 +214,22 @@ impl FoldBody {
             from: covered.start.to_string(),
             to: covered.end.to_string(),
             partial: fold.is_partial(),
-            group: GroupMembers::of(&query.spec.group_by, &fold.group),
-            currency: fold.currency.code(),
-            figures: Figures::of(fold.totals, fold.currency),
-            r#final: fold.is_final(),
-            batch_id: fold.batch_id.map(BatchId::get),
-            written_at: moment_text(fold.written_at),
-            closed_by: fold.closed_by.map(ClosedBy::as_str),
-            late_since: Figures::of(fold.late_since, fold.currency),
+            counted: CountedBody {
+                group: GroupMembers::of(&query.spec.group_by, &fold.group),
+                currency: fold.currency.code(),
+                figures: figures(fold.totals),
+                r#final: fold.is_final(),
+                batch_id: fold.batch_id.map(BatchId::get),
+                written_at: moment_text(fold.written_at),
+                closed_by: fold.closed_by.map(|closed_by| closed_by.as_str().to_owned()),
+                late_since: figures(fold.late_since),
+                corrections: fold.corrections.map(figures),
+            },
         }
     }
 }
 
-impl Pages for FoldPages {
+impl<Rows: WindowSource + 'static> Pages for FoldPages<Rows> {
     type Row = FoldBody;
 
     async fn next(&mut self) -> Result<Option<Vec<FoldBody>>, DatabaseError> {

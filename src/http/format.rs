@@ -9,7 +9,7 @@ use super::problem::Problem;
 use super::problem_kind::ProblemKind;
 
 /// The form of an answer.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub(super) enum Format {
     /// One object, page by page.
     Json,
@@ -99,7 +99,7 @@ fn accepted_form(accept: &str) -> Option<Format> {
 }
 
 /// A quality in thousandths; what is none counts as the highest.
-fn quality(text: &str) -> u16 {
+pub(super) fn quality(text: &str) -> u16 {
     let (whole, part) = text.split_once('.').unwrap_or((text, ""));
     let thousandths = format!("{part:0<3}");
     match (whole, thousandths.get(..3).and_then(|digits| digits.parse::<u16>().ok())) {

@@ -25,8 +25,7 @@ pub(super) struct LatenessBody {
     sources: Vec<SourceBody>,
     /// How many sources have events in the range, whether or not they are listed.
     sources_count: usize,
-    /// What was heard last of each source, in or out of the range and heartbeats too, the silent ones
-    /// first.
+    /// What was heard last of each source in the range, heartbeats too, the silent ones first.
     newest: Vec<NewestBody>,
 }
 

@@ -1,8 +1,9 @@
 //! The HTTP API: parses, calls, answers. The only folder that knows axum and utoipa.
 //!
-//! A request passes, from the outside in: its id and the writing of problems
-//! (`request_id`), the log line (`access_log`), a task of its own with a deadline (`detach`) that first
-//! looks at its key (`authorize`), then the handler of its address, one file per resource.
+//! A request passes, from the outside in: its connection (`serve`, `connections`), its id and the writing of
+//! problems (`request_id`), the log line and its trace (`access_log`), what browsers are told (`browsers`, where
+//! it is set), a task of its own with a deadline (`detach`) that first looks at its key (`authorize`), then
+//! the handler of its address, one file per resource.
 //!
 //! Invariants:
 //! * Every 4xx and 5xx is `application/problem+json`, whoever made it, with the request's id.
@@ -14,12 +15,18 @@
 //! Absent on purpose: SQL, event-time rules, transactions.
 
 mod access_log;
+mod ailments;
 mod audit;
 mod authorize;
 mod body;
 mod booking_body;
+mod browsers;
+mod checks;
+mod coding;
+mod connections;
 mod correction_examples;
 mod corrections;
+mod counted_body;
 mod decompression;
 mod delay_advice;
 mod delay_advice_body;
@@ -31,20 +38,25 @@ mod event_body;
 mod event_examples;
 mod events;
 mod examples;
+mod exposition;
+mod figure_columns;
 mod figures;
 mod finance_examples;
 mod folds;
 mod format;
 #[cfg(any(test, fuzzing))]
 pub(crate) mod fuzzing;
+mod health;
 mod heartbeats;
 mod json;
+mod kept;
 mod key_body;
 mod key_examples;
 mod keys;
 mod lateness;
 mod lateness_body;
 mod local;
+mod machine;
 mod media_type;
 mod metrics;
 mod paging;
@@ -59,6 +71,7 @@ mod progress_table;
 mod quarantine;
 mod queries;
 mod query_body;
+mod query_metrics;
 mod rate_limit;
 mod readiness;
 mod receipt_words;
@@ -77,9 +90,13 @@ mod serve;
 mod service;
 mod settings;
 mod stores;
+mod stream;
+mod stream_changes;
 #[cfg(test)]
 mod tests;
+mod trace;
 mod traffic;
+mod validators;
 mod window_answer;
 mod window_table;
 mod windows;
@@ -88,13 +105,20 @@ use std::ops::Deref;
 use std::sync::Arc;
 
 use axum::extract::FromRef;
+use checks::Checks;
+use connections::Connections;
+use kept::Kept;
 use problem::Problem;
 use problem_kind::ProblemKind;
-use tokio::sync::{Semaphore, SemaphorePermit};
+use stream_changes::{Changes, ChangesKey};
+use tokio::sync::{OwnedSemaphorePermit, Semaphore, SemaphorePermit};
 use tokio_util::task::TaskTracker;
 use traffic::Traffic;
+use validators::Source;
+use window_answer::RenderedPage;
 
 pub use local::LocalClient;
+pub use machine::{DataDisk, connections_within_limits};
 pub use readiness::{Phase, Readiness};
 pub use report_text::{Depth, ReportText};
 pub use router::{openapi, openapi_json, router};
@@ -103,8 +127,10 @@ pub use settings::HttpSettings;
 
 use crate::access::Keyring;
 use crate::database::Database;
+use crate::domain::Origin;
 use crate::intake::Intake;
 use crate::pipeline::Pipeline;
+use crate::reading::{Followers, Standings};
 
 /// What the handlers work with. Cheap to clone: every request does so several times.
 #[derive(Debug, Clone)]
@@ -123,13 +149,29 @@ pub struct Parts {
     pub keyring: Keyring,
     /// Limits.
     pub settings: HttpSettings,
+    /// Pages of other origins that may ask.
+    pub origins: Vec<Origin>,
+    /// Where the data is, if it is on this machine.
+    pub data_disk: DataDisk,
     /// Whether the service takes requests; app and [`serve`] say so.
     pub readiness: Readiness,
     /// Requests at work, whether or not their client still waits.
     pub work: TaskTracker,
+    connections: Connections,
     traffic: Traffic,
-    reports: Semaphore,
+    checks: Checks,
+    reports: Arc<Semaphore>,
+    standings: Standings,
+    followers: Followers,
+    pages: Kept<Source, RenderedPage>,
+    changes: Kept<ChangesKey, Changes>,
+    streams: Arc<Semaphore>,
 }
+
+/// The most bytes of pages that are kept while they are asked for.
+const PAGES_BYTES_MAX: u64 = 8 * 1024 * 1024;
+/// The most bytes of changes that are kept for all who follow the same query.
+const CHANGES_BYTES_MAX: u64 = 4 * 1024 * 1024;
 
 impl Deref for App {
     type Target = Parts;
@@ -153,19 +195,32 @@ impl App {
         pipeline: Pipeline,
         keyring: Keyring,
         settings: HttpSettings,
+        (origins, data_disk): (Vec<Origin>, DataDisk),
     ) -> Self {
         let (readiness, work) = (Readiness::starting(), TaskTracker::new());
-        let (traffic, reports) = (Traffic::default(), Semaphore::new(settings.reports_max));
+        let (traffic, checks) = (Traffic::default(), Checks::default());
+        let reports = Arc::new(Semaphore::new(settings.reports_max));
+        let standings = Standings::new(database.clone());
+        let followers = Followers::new(standings.clone());
         Self(Arc::new(Parts {
             database,
             intake,
             pipeline,
             keyring,
             settings,
+            origins,
+            data_disk,
             readiness,
             work,
+            connections: Connections::new(settings.connections_max),
             traffic,
+            checks,
             reports,
+            standings,
+            followers,
+            pages: Kept::new(PAGES_BYTES_MAX),
+            changes: Kept::new(CHANGES_BYTES_MAX),
+            streams: Arc::new(Semaphore::new(settings.streams_max)),
         }))
     }
 
@@ -173,6 +228,12 @@ impl App {
     /// a queue of reports would outlast their deadlines.
     fn report_place(&self) -> Result<SemaphorePermit<'_>, Problem> {
         self.reports.try_acquire().map_err(|_| Problem::of(ProblemKind::Busy))
+    }
+
+    /// A place among the streams at a time, to be held as long as one lasts.
+    fn stream_place(&self) -> Result<OwnedSemaphorePermit, Problem> {
+        let place = Arc::clone(&self.streams).try_acquire_owned();
+        place.map_err(|_| Problem::of(ProblemKind::Busy))
     }
 
     /// Makes the runners match the queries after a change.

@@ -63,6 +63,7 @@ pub(super) struct PageLink {
     path: String,
     /// The parameters as they go into an address, without the cursor.
     parameters: Vec<String>,
+    cursor: Option<String>,
 }
 
 impl PageLink {
@@ -71,23 +72,35 @@ impl PageLink {
     pub(super) fn of(path: &str, parameters: &[(String, String)]) -> Self {
         let others = parameters.iter().filter(|(name, _)| name != "cursor");
         let written = others.map(|(name, value)| format!("{}={}", escaped(name), escaped(value)));
-        Self { path: path.to_owned(), parameters: written.collect() }
+        let cursor = parameters.iter().find(|(name, _)| name == "cursor");
+        let cursor = cursor.map(|(_, cursor)| cursor.clone());
+        Self { path: path.to_owned(), parameters: written.collect(), cursor }
     }
 
-    fn next(mut self, cursor: &str) -> String {
-        self.parameters.push(format!("cursor={cursor}"));
-        format!("<{}?{}>; rel=\"next\"", self.path, self.parameters.join("&"))
+    /// The whole of what was asked for.
+    pub(super) fn address(&self) -> String {
+        let Self { path, parameters, cursor } = self;
+        format!("{path}?{}#{}", parameters.join("&"), cursor.as_deref().unwrap_or_default())
+    }
+
+    /// The link to the page after this cursor.
+    pub(super) fn to_next(&self, cursor: &str) -> String {
+        let mut parameters = self.parameters.join("&");
+        if !parameters.is_empty() {
+            parameters.push('&');
+        }
+        format!("<{}?{parameters}cursor={cursor}>; rel=\"next\"", self.path)
     }
 
     /// The answer with this body, and the link when the body has a next page.
-    pub(super) fn answer(self, next_cursor: Option<&str>, body: &impl Serialize) -> Response {
+    pub(super) fn answer(&self, next_cursor: Option<&str>, body: &impl Serialize) -> Response {
         self.with(next_cursor, Json(body).into_response())
     }
 
     /// The answer, and the link when there is a next page.
-    pub(super) fn with(self, next_cursor: Option<&str>, answer: Response) -> Response {
+    pub(super) fn with(&self, next_cursor: Option<&str>, answer: Response) -> Response {
         match next_cursor {
-            Some(cursor) => ([(header::LINK, self.next(cursor))], answer).into_response(),
+            Some(cursor) => ([(header::LINK, self.to_next(cursor))], answer).into_response(),
             None => answer,
         }
     }
@@ -137,7 +150,7 @@ mod tests {
         ] {
             let uri: Uri = format!("/v1/list?{asked}").parse().expect("an address");
             let Query(pairs) = Query::<Vec<(String, String)>>::try_from_uri(&uri).expect("pairs");
-            let link = PageLink::of(uri.path(), &pairs).next("new");
+            let link = PageLink::of(uri.path(), &pairs).to_next("new");
             assert_eq!(link, format!("</v1/list?{next}>; rel=\"next\""), "{asked}");
         }
     }

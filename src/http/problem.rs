@@ -133,6 +133,12 @@ impl From<DatabaseError> for Problem {
             let problem = Self::new(ProblemKind::InvalidParameters, format!("{}.", fault.detail));
             return problem.and_faults(vec![fault]);
         }
+        if let DatabaseError::TooManyWindows { max } = error {
+            let detail = format!(
+                "The report would have more than {max} windows; ask for parts of it, by `from` and `to`."
+            );
+            return Self::new(ProblemKind::TooManyWindows, detail);
+        }
         if matches!(error, DatabaseError::ReadsBusy) {
             return Self::of(ProblemKind::Busy);
         }

@@ -15,7 +15,8 @@ use super::problem_kind::ProblemKind::{
     InvalidEvents, InvalidHeartbeat, InvalidKey, InvalidParameters, InvalidQuery, InvalidRun,
     KeyNotRotated, MalformedBody, NoSuchEvent, NoSuchKey, NoSuchProblem, NoSuchQuery,
     NotAcceptable, NotEvents, NotInQuarantine, NotReady, OutcomeUnknown, QueryPaused, QueueFull,
-    RateLimited, RunFailed, RunsWaiting, Stopping, TooLarge, UnsupportedMediaType, WindowNotFinal,
+    RateLimited, RunFailed, RunsWaiting, Stopping, TooLarge, TooManyWindows, UnsupportedMediaType,
+    WindowNotFinal,
 };
 
 macro_rules! problem_sets {
@@ -37,6 +38,9 @@ problem_sets! {
     /// Of lists that come in several forms.
     FormatProblems: InvalidParameters, NoSuchQuery, NotAcceptable, Internal, DatabaseAway, Busy,
         DeadlineExceeded;
+    /// Of the reconciliation.
+    ReconciliationProblems: InvalidParameters, NoSuchQuery, NotAcceptable, TooManyWindows, Internal,
+        DatabaseAway, Busy, DeadlineExceeded;
     /// Of windows, which may be folded.
     WindowProblems: InvalidParameters, NoSuchQuery, NotAcceptable, DoesNotFold, Internal, DatabaseAway,
         Busy, DeadlineExceeded;

@@ -36,6 +36,7 @@ pub(super) enum ProblemKind {
     InvalidQuery,
     InvalidRun,
     DoesNotFold,
+    TooManyWindows,
     InvalidBooking,
     InvalidKey,
     RateLimited,
@@ -75,7 +76,7 @@ const fn facts(
 
 impl ProblemKind {
     /// All of them, by status.
-    pub(super) const ALL: [Self; 44] = [
+    pub(super) const ALL: [Self; 45] = [
         Self::BadRequest,
         Self::InvalidParameters,
         Self::MalformedBody,
@@ -107,6 +108,7 @@ impl ProblemKind {
         Self::InvalidQuery,
         Self::InvalidRun,
         Self::DoesNotFold,
+        Self::TooManyWindows,
         Self::InvalidBooking,
         Self::InvalidKey,
         Self::RateLimited,
@@ -189,6 +191,8 @@ impl ProblemKind {
                 "The body of a run may be left out or be `{\"max_batches\": n}` with n of at least 1."),
             Self::DoesNotFold => facts("does-not-fold", StatusCode::UNPROCESSABLE_ENTITY, "The windows do not fold into these periods",
                 "A window lies across a boundary of the calendar within the asked range, or the query's windows are not tumbling; `detail` says where, and which window size or offset would do."),
+            Self::TooManyWindows => facts("too-many-windows", StatusCode::UNPROCESSABLE_ENTITY, "The report would have too many windows",
+                "A report of so many windows does not fit beside others. Ask for parts of it, by `from` and `to`."),
             Self::InvalidBooking => facts("invalid-booking", StatusCode::UNPROCESSABLE_ENTITY, "The booking is wrong",
                 "Every entry of `errors` points at one part of it and says what would be right. Nothing was booked."),
             Self::InvalidKey => facts("invalid-key", StatusCode::UNPROCESSABLE_ENTITY, "The key cannot be made so",
@@ -212,7 +216,7 @@ impl ProblemKind {
             Self::RunFailed => facts("run-failed", StatusCode::SERVICE_UNAVAILABLE, "A micro-batch of the query failed",
                 "The query has the reason as its `error` and tries again by itself. Ask again after `Retry-After`."),
             Self::NotReady => facts("not-ready", StatusCode::SERVICE_UNAVAILABLE, "The service is not ready",
-                "The service is starting, or cannot reach its database. Ask again after `Retry-After`."),
+                "The service is starting, or its database cannot do what it must; `errors` say what is wrong with it. Ask again after `Retry-After`."),
             Self::Stopping => facts("stopping", StatusCode::SERVICE_UNAVAILABLE, "The service is stopping",
                 "The service is being stopped; nothing was stored. Ask again after `Retry-After`."),
         }
@@ -281,6 +285,7 @@ impl ProblemKind {
             | Self::InvalidQuery
             | Self::InvalidRun
             | Self::DoesNotFold
+            | Self::TooManyWindows
             | Self::InvalidBooking
             | Self::InvalidKey
             | Self::RateLimited

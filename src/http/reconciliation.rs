@@ -8,7 +8,7 @@ use super::format::{Format, FormatParams, vary_by_accept};
 use super::json::Json;
 use super::params::{AsOfParams, NamedQuery, Params, Range};
 use super::problem::Problem;
-use super::problem_docs::FormatProblems;
+use super::problem_docs::ReconciliationProblems;
 use super::reconciliation_body::ReconciliationBody;
 use super::reconciliation_table::{LinePages, reconciliation_columns};
 use super::row_stream::{RowWriter, stream};
@@ -17,7 +17,7 @@ use super::windows::{LineParams, WhichQuery};
 use super::{App, examples, row_examples};
 use crate::database::RecountRange;
 use crate::domain::QueryName;
-use crate::finance::reconcile::{self, LineFilter};
+use crate::finance::reconcile::LineFilter;
 
 /// Reconcile a query.
 ///
@@ -32,7 +32,7 @@ use crate::finance::reconcile::{self, LineFilter};
             (ReconciliationBody = "application/json", example = json!(examples::reconciliation())),
             (String = "text/csv", example = json!(row_examples::reconciliation_csv())),
             (String = "application/x-ndjson", example = json!(row_examples::reconciliation_ndjson())))),
-        FormatProblems))]
+        ReconciliationProblems))]
 pub(super) async fn query_reconciliation(
     State(app): State<App>,
     stores: Stores,
@@ -53,7 +53,7 @@ pub(super) async fn query_reconciliation(
             (ReconciliationBody = "application/json", example = json!(examples::reconciliation())),
             (String = "text/csv", example = json!(row_examples::reconciliation_csv())),
             (String = "application/x-ndjson", example = json!(row_examples::reconciliation_ndjson())))),
-        FormatProblems))]
+        ReconciliationProblems))]
 pub(super) async fn hourly_reconciliation(
     State(app): State<App>,
     stores: Stores,
@@ -82,14 +82,11 @@ async fn report(
     params.finish()?;
     let _place = app.report_place()?;
     let range = RecountRange { from, to };
-    let snapshot = match as_of {
-        Some(moment) => app.database.reconciliation_snapshot_as_of(name, range, moment).await?,
-        None => app.database.reconciliation_snapshot(name, range).await?,
-    };
-    let body = ReconciliationBody::of(&snapshot, &reconcile::compare_some(&snapshot, &filter));
+    let snapshot = app.database.reconciliation_snapshot(name, range, as_of).await?;
+    let body = ReconciliationBody::of(snapshot, &filter);
     if format == Format::Json {
         return Ok(vary_by_accept(Json(body).into_response()));
     }
-    let writer = RowWriter::new(format, reconciliation_columns(&snapshot.query.spec.group_by));
+    let writer = RowWriter::new(format, reconciliation_columns(&query.spec.group_by));
     stream(app, LinePages::of(body), writer).await
 }

@@ -2,13 +2,13 @@
 
 use std::collections::BTreeMap;
 
-use serde::Serialize;
+use serde::{Serialize, Serializer};
 use utoipa::ToSchema;
 
-use super::figures::{Figures, GroupMembers, GroupMembersSchema, moment_text};
-use crate::database::ReconciliationSnapshot;
+use super::figures::{Figures, GroupMembers, GroupMembersSchema, RangeBody, moment_text};
+use crate::database::{Finding, ReconciliationSnapshot};
 use crate::domain::{Currency, EventField, EventId, WindowKey};
-use crate::finance::reconcile::{CurrencyTotals, Line, Reconciliation};
+use crate::finance::reconcile::{self, CurrencyTotals, Line, LineFilter, Verdict};
 
 /// The stream against a recount of the raw log.
 #[derive(Debug, Serialize, ToSchema)]
@@ -26,15 +26,46 @@ pub(super) struct ReconciliationBody {
     /// Every window that ends by this moment is final; null before the first is.
     #[schema(format = DateTime, example = "2026-10-01T11:00:00Z")]
     pub(super) complete_through: Option<String>,
+    /// The range that was asked for, in UTC.
+    pub(super) range: RangeBody,
     /// Every window that stands on either side, by start, then group and currency.
-    pub(super) windows: Vec<LineBody>,
+    #[schema(value_type = Vec<LineBody>)]
+    pub(super) windows: Lines,
     /// The lines added up, per currency: currencies are never added together.
     pub(super) totals: BTreeMap<&'static str, TotalsBody>,
     /// How many windows have a difference that is not fully itemised, and how much else was met that
     /// cannot be.
     pub(super) unexplained: usize,
     /// What was met and belongs to no window, such as a row that cannot be read; each a sentence.
-    pub(super) findings: Vec<String>,
+    #[serde(serialize_with = "in_sentences")]
+    #[schema(value_type = Vec<String>)]
+    pub(super) findings: Vec<Finding>,
+}
+
+fn in_sentences<S: Serializer>(findings: &[Finding], serializer: S) -> Result<S::Ok, S::Error> {
+    serializer.collect_seq(findings.iter().map(|finding| &finding.detail))
+}
+
+/// The lines of a report. Each is put into words only when it is written: in words they all together
+/// would take many times the memory.
+#[derive(Debug)]
+pub(super) struct Lines {
+    lines: Vec<(WindowKey, Line)>,
+    fields: Vec<EventField>,
+}
+
+impl Lines {
+    /// Them in words of the API, after the first `skipped`.
+    pub(super) fn bodies(&self, skipped: usize) -> impl Iterator<Item = LineBody> {
+        let lines = self.lines.iter().skip(skipped);
+        lines.map(|(key, line)| line_body(key, line, &self.fields))
+    }
+}
+
+impl Serialize for Lines {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_seq(self.bodies(0))
+    }
 }
 
 /// One window of the report. The fields of the query's `group_by` are members of their own.
@@ -131,24 +162,71 @@ pub(super) struct TotalsBody {
 }
 
 impl ReconciliationBody {
-    /// The report on a snapshot.
-    pub(super) fn of(snapshot: &ReconciliationSnapshot, report: &Reconciliation) -> Self {
-        let query = &snapshot.query;
-        let fields = &query.spec.group_by;
+    /// The report on a snapshot, in the lines that `filter` keeps.
+    pub(super) fn of(snapshot: ReconciliationSnapshot, filter: &LineFilter) -> Self {
+        let report = reconcile::compare(&snapshot, filter);
+        let ReconciliationSnapshot { query, range, as_of, .. } = snapshot;
+        let totals = report.totals.iter();
         Self {
             query: query.name.to_string(),
-            as_of: moment_text(snapshot.as_of),
+            as_of: moment_text(as_of),
             watermark: query.watermarks.current.to_string(),
             complete_through: query.complete_through().map(|time| time.to_string()),
-            windows: report.lines.iter().map(|(key, line)| line_body(key, line, fields)).collect(),
-            totals: report
-                .totals
-                .iter()
+            range: RangeBody::of(range.from, range.to),
+            windows: Lines { lines: report.lines, fields: query.spec.group_by },
+            totals: totals
                 .map(|(currency, sums)| (currency.code(), totals_body(sums, *currency)))
                 .collect(),
             unexplained: report.unexplained,
-            findings: report.findings.clone(),
+            findings: report.findings,
         }
+    }
+}
+
+/// A row of the report as a table or in lines: a window, or at the end what belongs to none.
+#[derive(Debug, Serialize)]
+#[serde(untagged)]
+pub(super) enum ReportRow {
+    Window(Box<LineBody>),
+    Elsewhere {
+        /// `unexplained`, unless nobody need look.
+        status: Option<&'static str>,
+        findings: [String; 1],
+    },
+}
+
+impl ReportRow {
+    pub(super) fn window(&self) -> Option<&LineBody> {
+        match self {
+            Self::Window(line) => Some(line),
+            Self::Elsewhere { .. } => None,
+        }
+    }
+
+    pub(super) fn status(&self) -> Option<&'static str> {
+        match self {
+            Self::Window(line) => Some(line.status),
+            Self::Elsewhere { status, .. } => *status,
+        }
+    }
+
+    pub(super) fn findings(&self) -> &[String] {
+        match self {
+            Self::Window(line) => &line.findings,
+            Self::Elsewhere { findings, .. } => findings,
+        }
+    }
+}
+
+impl ReconciliationBody {
+    /// The rows of the report after the first `skipped`.
+    pub(super) fn rows(&self, skipped: usize) -> impl Iterator<Item = ReportRow> {
+        let windows = self.windows.bodies(skipped).map(|line| ReportRow::Window(Box::new(line)));
+        let elsewhere = self.findings.iter().skip(skipped.saturating_sub(self.windows.lines.len()));
+        windows.chain(elsewhere.map(|finding| ReportRow::Elsewhere {
+            status: finding.is_fault.then_some(Verdict::Unexplained.as_str()),
+            findings: [finding.detail.clone()],
+        }))
     }
 }
 

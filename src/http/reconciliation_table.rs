@@ -1,9 +1,9 @@
 //! The reconciliation as a table and in lines; the totals are in the JSON alone, for they are its sums.
 
+use super::figure_columns::{and_figures, and_group};
 use super::figures::Figures;
-use super::reconciliation_body::{LineBody, ReconciliationBody};
+use super::reconciliation_body::{LineBody, ReconciliationBody, ReportRow};
 use super::row_stream::{PAGE_ROWS, Pages};
-use super::window_table::and_group;
 use crate::database::DatabaseError;
 use crate::domain::EventField;
 use crate::table::{Cell, Columns};
@@ -11,42 +11,36 @@ use crate::table::{Cell, Columns};
 /// Which figures of a line.
 type FiguresOf = fn(&LineBody) -> Option<&Figures>;
 
-/// Two columns for a count and its money.
-fn and_figures(columns: Columns<LineBody>, name: &str, figures: FiguresOf) -> Columns<LineBody> {
-    columns
-        .and(format!("{name}_orders"), move |line| {
-            Cell::exact_or_nothing(figures(line).map(|figures| figures.orders))
-        })
-        .and(format!("{name}_revenue"), move |line| {
-            Cell::exact_or_nothing(figures(line).map(|figures| &figures.revenue))
-        })
+/// A column of windows alone.
+fn of_window(cell: fn(&LineBody) -> Cell) -> impl Fn(&ReportRow) -> Cell {
+    move |row| row.window().map_or(Cell::Nothing, cell)
 }
 
-fn of_windows(fields: &[EventField]) -> Columns<LineBody> {
+fn and_part(columns: Columns<ReportRow>, name: &str, of: FiguresOf) -> Columns<ReportRow> {
+    and_figures(columns, &format!("{name}_"), move |row: &ReportRow| row.window().and_then(of))
+}
+
+fn of_windows(fields: &[EventField]) -> Columns<ReportRow> {
     let columns = Columns::default()
-        .and("start", |line: &LineBody| Cell::exact(&line.start))
-        .and("end", |line| Cell::exact(&line.end));
-    let columns = and_group(columns, fields, |line| &line.group)
-        .and("currency", |line| Cell::exact(line.currency));
-    let columns = and_figures(columns, "stream", |line| line.stream.as_ref());
-    let columns = and_figures(columns, "recount", |line| line.recount.as_ref());
-    and_figures(columns, "difference", |line| Some(&line.difference))
+        .and("start", of_window(|line| Cell::exact(&line.start)))
+        .and("end", of_window(|line| Cell::exact(&line.end)));
+    let columns =
+        and_group(columns, fields, |row: &ReportRow| row.window().map(|line| &line.group))
+            .and("currency", of_window(|line| Cell::exact(line.currency)));
+    let columns = and_part(columns, "stream", |line| line.stream.as_ref());
+    let columns = and_part(columns, "recount", |line| line.recount.as_ref());
+    and_part(columns, "difference", |line| Some(&line.difference))
 }
 
 /// The columns of a recount: both sides and their difference.
-pub(super) fn recount_columns(fields: &[EventField]) -> Columns<LineBody> {
+pub(super) fn recount_columns(fields: &[EventField]) -> Columns<ReportRow> {
     and_verdict(of_windows(fields))
 }
 
-/// The columns of a reconciliation. `late_event_ids` is a JSON array.
-pub(super) fn reconciliation_columns(fields: &[EventField]) -> Columns<LineBody> {
-    let mut columns = and_figures(of_windows(fields), "late", |line| Some(&line.late.figures)).and(
-        "late_event_ids",
-        |line| {
-            // Texts: writing them cannot fail.
-            Cell::Text(serde_json::to_string(&line.late.event_ids).unwrap_or_default())
-        },
-    );
+/// The columns of a reconciliation.
+pub(super) fn reconciliation_columns(fields: &[EventField]) -> Columns<ReportRow> {
+    let columns = and_part(of_windows(fields), "late", |line| Some(&line.late.figures));
+    let mut columns = columns.and("late_event_ids", of_window(|line| list(&line.late.event_ids)));
     let parts: [(&str, FiguresOf); 6] = [
         ("open", |line| Some(&line.parts.open)),
         ("waiting", |line| Some(&line.parts.waiting)),
@@ -56,32 +50,43 @@ pub(super) fn reconciliation_columns(fields: &[EventField]) -> Columns<LineBody>
         ("corrections", |line| Some(&line.parts.corrections)),
     ];
     for (name, figures) in parts {
-        columns = and_figures(columns, name, figures);
+        columns = and_part(columns, name, figures);
     }
     and_verdict(columns)
 }
 
-fn and_verdict(columns: Columns<LineBody>) -> Columns<LineBody> {
+fn and_verdict(columns: Columns<ReportRow>) -> Columns<ReportRow> {
     columns
-        .and("final", |line| Cell::exact(line.r#final))
-        .and("status", |line| Cell::exact(line.status))
+        .and("final", of_window(|line| Cell::exact(line.r#final)))
+        .and("status", |row| Cell::exact_or_nothing(row.status()))
+        .and("findings", |row| list(row.findings()))
 }
 
-/// The lines of a report that was made already, a page at a time.
-pub(super) struct LinePages(std::vec::IntoIter<LineBody>);
+/// Texts as a JSON array.
+fn list(texts: &[String]) -> Cell {
+    // Texts: writing them cannot fail.
+    Cell::Text(serde_json::to_string(texts).unwrap_or_default())
+}
+
+/// The rows of a report that was made already, a page at a time.
+pub(super) struct LinePages {
+    body: ReconciliationBody,
+    n_read: usize,
+}
 
 impl LinePages {
-    /// The lines of `body`.
-    pub(super) fn of(body: ReconciliationBody) -> Self {
-        Self(body.windows.into_iter())
+    /// The rows of `body`.
+    pub(super) const fn of(body: ReconciliationBody) -> Self {
+        Self { body, n_read: 0 }
     }
 }
 
 impl Pages for LinePages {
-    type Row = LineBody;
+    type Row = ReportRow;
 
-    async fn next(&mut self) -> Result<Option<Vec<LineBody>>, DatabaseError> {
-        let page: Vec<LineBody> = self.0.by_ref().take(PAGE_ROWS as usize).collect();
+    async fn next(&mut self) -> Result<Option<Vec<ReportRow>>, DatabaseError> {
+        let page: Vec<ReportRow> = self.body.rows(self.n_read).take(PAGE_ROWS as usize).collect();
+        self.n_read += page.len();
         Ok((!page.is_empty()).then_some(page))
     }
 }

@@ -4,12 +4,13 @@ use std::collections::BTreeMap;
 
 use serde::Serialize;
 
+use super::figures::RangeBody;
 use super::figures::{Figures, GroupMembers};
 use super::json::json_line;
-use super::reconciliation_body::{LineBody, ReconciliationBody, TotalsBody};
+use super::reconciliation_body::{LineBody, ReconciliationBody, ReportRow, TotalsBody};
 use super::reconciliation_table::{reconciliation_columns, recount_columns};
 use crate::database::ReconciliationSnapshot;
-use crate::finance::reconcile;
+use crate::finance::reconcile::LineFilter;
 use crate::table::{Cell, Columns};
 
 /// How much a report says.
@@ -25,19 +26,19 @@ pub enum Depth {
 #[derive(Debug)]
 pub struct ReportText {
     body: ReconciliationBody,
-    columns: Columns<LineBody>,
+    columns: Columns<ReportRow>,
     depth: Depth,
 }
 
 impl ReportText {
     /// The report on a snapshot.
-    pub fn of(snapshot: &ReconciliationSnapshot, depth: Depth) -> Self {
-        let body = ReconciliationBody::of(snapshot, &reconcile::compare(snapshot));
+    pub fn of(snapshot: ReconciliationSnapshot, depth: Depth) -> Self {
         let fields = &snapshot.query.spec.group_by;
         let columns = match depth {
             Depth::Recount => recount_columns(fields),
             Depth::Reconciliation => reconciliation_columns(fields),
         };
+        let body = ReconciliationBody::of(snapshot, &LineFilter::default());
         Self { body, columns, depth }
     }
 
@@ -46,10 +47,21 @@ impl ReportText {
         self.body.unexplained
     }
 
-    /// The names of the columns and the cells of each line.
+    /// The names of the columns and the cells of each window.
     pub fn table(&self) -> (Vec<String>, Vec<Vec<Cell>>) {
         let names = self.columns.names().map(str::to_owned).collect();
-        (names, self.body.windows.iter().map(|line| self.columns.cells(line)).collect())
+        let windows = self.body.rows(0).filter(|row| row.window().is_some());
+        (names, windows.map(|row| self.columns.cells(&row)).collect())
+    }
+
+    /// What is wrong, with the start of the window that it is wrong with; each a sentence.
+    pub fn findings(&self) -> Vec<String> {
+        let of_row = |row: ReportRow| {
+            let start = row.window().map(|line| format!("{}: ", line.start)).unwrap_or_default();
+            let findings = row.findings().iter();
+            findings.map(|finding| format!("{start}{finding}")).collect::<Vec<_>>()
+        };
+        self.body.rows(0).flat_map(of_row).collect()
     }
 
     /// The sums of each currency: its code, and the counts and money by name.
@@ -70,15 +82,17 @@ impl ReportText {
     /// Its lines as CSV.
     pub fn csv(&self) -> Vec<u8> {
         let mut text = self.columns.csv_header();
-        text.extend(self.columns.csv_rows(&self.body.windows));
+        for row in self.body.rows(0) {
+            text.extend(self.columns.csv_rows([&row]));
+        }
         text
     }
 
     /// Its lines as NDJSON.
     pub fn ndjson(&self) -> Vec<u8> {
-        let lines = self.body.windows.iter().map(|line| match self.depth {
-            Depth::Reconciliation => json_line(line),
-            Depth::Recount => json_line(&RecountLine::of(line)),
+        let lines = self.body.rows(0).map(|row| match (self.depth, row) {
+            (Depth::Recount, ReportRow::Window(line)) => json_line(&RecountLine::of(*line)),
+            (Depth::Recount | Depth::Reconciliation, row) => json_line(&row),
         });
         lines.flat_map(Result::unwrap_or_default).collect()
     }
@@ -113,9 +127,11 @@ struct RecountBody<'report> {
     as_of: &'report str,
     watermark: &'report str,
     complete_through: Option<&'report str>,
-    windows: Vec<RecountLine<'report>>,
+    range: &'report RangeBody,
+    windows: Vec<RecountLine>,
     totals: BTreeMap<&'static str, Sides<'report>>,
     unexplained: usize,
+    findings: Vec<&'report str>,
 }
 
 impl<'report> RecountBody<'report> {
@@ -126,9 +142,11 @@ impl<'report> RecountBody<'report> {
             as_of: &body.as_of,
             watermark: &body.watermark,
             complete_through: body.complete_through.as_deref(),
-            windows: body.windows.iter().map(RecountLine::of).collect(),
+            range: &body.range,
+            windows: body.windows.bodies(0).map(RecountLine::of).collect(),
             totals: totals.collect(),
             unexplained: body.unexplained,
+            findings: body.findings.iter().map(|finding| finding.detail.as_str()).collect(),
         }
     }
 }
@@ -149,31 +167,24 @@ impl<'report> Sides<'report> {
 
 /// One window of a recount.
 #[derive(Serialize)]
-struct RecountLine<'report> {
-    start: &'report str,
-    end: &'report str,
+struct RecountLine {
+    start: String,
+    end: String,
     #[serde(flatten)]
-    group: &'report GroupMembers,
+    group: GroupMembers,
     currency: &'static str,
-    stream: Option<&'report Figures>,
-    recount: Option<&'report Figures>,
-    difference: &'report Figures,
+    stream: Option<Figures>,
+    recount: Option<Figures>,
+    difference: Figures,
     r#final: bool,
     status: &'static str,
+    findings: Vec<String>,
 }
 
-impl<'report> RecountLine<'report> {
-    fn of(line: &'report LineBody) -> Self {
-        Self {
-            start: &line.start,
-            end: &line.end,
-            group: &line.group,
-            currency: line.currency,
-            stream: line.stream.as_ref(),
-            recount: line.recount.as_ref(),
-            difference: &line.difference,
-            r#final: line.r#final,
-            status: line.status,
-        }
+impl RecountLine {
+    fn of(line: LineBody) -> Self {
+        let LineBody { start, end, group, currency, stream, recount, difference, .. } = line;
+        let (r#final, status, findings) = (line.r#final, line.status, line.findings);
+        Self { start, end, group, currency, stream, recount, difference, r#final, status, findings }
     }
 }

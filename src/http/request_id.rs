@@ -1,14 +1,15 @@
 //! The outermost part of the way: gives every request its id, and writes problems out with it.
 
 use axum::extract::Request;
-use axum::http::{HeaderName, HeaderValue};
+use axum::http::{HeaderName, HeaderValue, header};
 use axum::response::Response;
 use uuid::Uuid;
 
 use super::problem::Problem;
 use super::problem_kind::ProblemKind;
 
-const HEADER: HeaderName = HeaderName::from_static("x-request-id");
+/// The header.
+pub(super) const HEADER: HeaderName = HeaderName::from_static("x-request-id");
 const CHARS_MAX: usize = 200;
 
 /// The id of a request: the caller's when it is sane, or a new one.
@@ -43,6 +44,9 @@ pub(super) async fn request_id(
     request.extensions_mut().insert(id.clone());
     let mut response = write_problem(next(request).await, &id);
     response.headers_mut().insert(HEADER, id.0);
+    // No browser shall take an answer for anything but what its content type says.
+    let nosniff = HeaderValue::from_static("nosniff");
+    response.headers_mut().insert(header::X_CONTENT_TYPE_OPTIONS, nosniff);
     response
 }
 

@@ -4,6 +4,8 @@ use axum::Router;
 use axum::extract::{Request, State};
 use axum::middleware::{Next, from_fn_with_state};
 use axum::response::{IntoResponse as _, Response};
+use futures_util::FutureExt as _;
+use tower_http::cors::CorsLayer;
 use utoipa::OpenApi as _;
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
@@ -11,6 +13,7 @@ use utoipa_swagger_ui::{Config, SwaggerUi};
 
 use super::access_log::access_log;
 use super::authorize::Door;
+use super::browsers::{cors, kept_to_themselves, with_cors};
 use super::detach::{Detached, detach};
 use super::problem::Problem;
 use super::problem_kind::ProblemKind;
@@ -18,8 +21,9 @@ use super::request_id::request_id;
 use super::secured::secured;
 use super::traffic::Traffic;
 use super::{
-    App, audit, corrections, delay_advice, dropped_events, events, heartbeats, keys, lateness,
-    metrics, progress, quarantine, queries, receipts, reconciliation, service, windows,
+    App, audit, corrections, delay_advice, dropped_events, events, health, heartbeats, keys,
+    lateness, metrics, progress, quarantine, queries, receipts, reconciliation, service, stream,
+    windows,
 };
 
 /// What the API says of itself.
@@ -65,6 +69,7 @@ fn addresses() -> OpenApiRouter<App> {
         .routes(routes!(progress::query_progress))
         .routes(routes!(progress::all_progress))
         .routes(routes!(dropped_events::list_dropped_events))
+        .routes(routes!(stream::follow))
         .routes(routes!(reconciliation::query_reconciliation))
         .routes(routes!(reconciliation::hourly_reconciliation))
         .routes(routes!(lateness::lateness))
@@ -74,8 +79,8 @@ fn addresses() -> OpenApiRouter<App> {
         .routes(routes!(keys::list_keys, keys::create_key))
         .routes(routes!(keys::revoke_key))
         .routes(routes!(keys::rotate_key))
-        .routes(routes!(service::livez))
-        .routes(routes!(service::readyz))
+        .routes(routes!(health::livez))
+        .routes(routes!(health::readyz))
         .routes(routes!(metrics::metrics))
         .routes(routes!(service::version))
         .routes(routes!(service::limits))
@@ -102,31 +107,50 @@ pub fn router(app: App) -> Router {
         door: Door::Keys(app.keyring.clone()),
     };
     let (addresses, _) = addresses().split_for_parts();
-    let traffic = app.traffic.clone();
+    let (traffic, cors) = (app.traffic.clone(), cors(&app.origins));
     let documentation = SwaggerUi::new("/docs").config(Config::from("/openapi.json"));
-    guarded(addresses.with_state(app).merge(documentation), detached, traffic)
+    let pages = kept_to_themselves(documentation.into());
+    guarded(addresses.with_state(app).merge(pages), Way { detached, traffic, cors })
 }
 
 /// `routes` and everything that each request passes before it gets there.
-pub(super) fn guarded(routes: Router, detached: Detached, traffic: Traffic) -> Router {
+pub(super) fn guarded(routes: Router, way: Way) -> Router {
     routes
         .fallback(async || Problem::of(ProblemKind::NotFound).into_response())
-        .layer(from_fn_with_state(Way { detached, traffic }, way))
+        .layer(from_fn_with_state(way, go))
 }
 
-/// What [`way`] needs to know.
+/// What stands on the way of each request.
 #[derive(Debug, Clone)]
-struct Way {
-    detached: Detached,
-    traffic: Traffic,
+pub(super) struct Way {
+    /// Its own task.
+    pub(super) detached: Detached,
+    /// Its count.
+    pub(super) traffic: Traffic,
+    /// The pages of other origins, if any may ask.
+    pub(super) cors: Option<CorsLayer>,
 }
 
 /// What each request passes, from the outside in. One middleware: each costs a copy of the request and
 /// a place on the heap.
-async fn way(State(way): State<Way>, request: Request, next: Next) -> Response {
-    let Way { detached, traffic } = &way;
+async fn go(State(way): State<Way>, request: Request, next: Next) -> Response {
+    let (way, traffic) = (&way, &way.traffic);
     request_id(request, async |request| {
-        access_log(traffic, request, async |request| detach(detached, request, next).await).await
+        access_log(traffic, request, async |request| answer(way, request, next).await).await
     })
     .await
+}
+
+async fn answer(way: &Way, request: Request, next: Next) -> Response {
+    match &way.cors {
+        None => detach(&way.detached, request, next).await,
+        Some(cors) => {
+            let detached = way.detached.clone();
+            let answering = move |request| {
+                let (detached, next) = (detached.clone(), next.clone());
+                async move { detach(&detached, request, next).await }.boxed()
+            };
+            with_cors(cors, request, answering).await
+        }
+    }
 }

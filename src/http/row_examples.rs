@@ -50,9 +50,9 @@ pub(super) fn reconciliation_csv() -> &'static str {
     "start,end,currency,stream_orders,stream_revenue,recount_orders,recount_revenue,difference_orders,\
      difference_revenue,late_orders,late_revenue,late_event_ids,open_orders,open_revenue,waiting_orders,\
      waiting_revenue,repeats_orders,repeats_revenue,duplicates_orders,duplicates_revenue,quarantined_orders,\
-     quarantined_revenue,corrections_orders,corrections_revenue,final,status\r\n\
+     quarantined_revenue,corrections_orders,corrections_revenue,final,status,findings\r\n\
      2026-10-01T09:00:00Z,2026-10-01T10:00:00Z,USD,3,68.50,4,90.50,1,22.00,1,22.00,\"[\"\"1006-placed\"\"]\",\
-     0,0.00,0,0.00,0,0.00,0,0.00,0,0.00,0,0.00,true,late\r\n"
+     0,0.00,0,0.00,0,0.00,0,0.00,0,0.00,0,0.00,true,late,[]\r\n"
 }
 
 pub(super) fn reconciliation_ndjson() -> String {

@@ -6,13 +6,14 @@
 //! that goes away, ends it. An answer that cannot be finished is cut off in the middle of its transfer,
 //! which no client can take for its end.
 
+use std::fmt::Display;
 use std::io;
 use std::time::Duration;
 
 use axum::body::{Body, Bytes};
 use axum::http::header;
 use axum::response::{IntoResponse as _, Response};
-use futures_util::stream;
+use futures_util::{StreamExt as _, stream};
 use serde::Serialize;
 use tokio::sync::mpsc;
 use tracing::{error, warn};
@@ -24,6 +25,8 @@ use super::problem::Problem;
 use crate::database::DatabaseError;
 use crate::table::Columns;
 
+/// How long the end of an answer may wait for a client when there is no time.
+const END_MAX: Duration = Duration::from_secs(1);
 /// Rows of one page.
 pub(super) const PAGE_ROWS: u32 = 1_000;
 
@@ -69,20 +72,29 @@ impl<Row: Serialize> RowWriter<Row> {
         Ok(lines)
     }
 
-    /// The answer with these rows, all of them at once.
-    pub(super) fn answer(&self, rows: &[Row]) -> Response {
+    /// These rows, all of them at once.
+    ///
+    /// # Errors
+    /// A problem when one cannot be written.
+    pub(super) fn text(&self, rows: &[Row]) -> Result<Vec<u8>, Problem> {
         let mut text = self.header();
-        match self.rows(rows) {
-            Ok(lines) => text.extend(lines),
-            Err(error) => return cannot_be_written(&error),
+        text.extend(self.rows(rows).map_err(|error| cannot_be_written(&error))?);
+        Ok(text)
+    }
+
+    /// The answer with these rows.
+    pub(super) fn answer(&self, rows: &[Row]) -> Response {
+        match self.text(rows) {
+            Ok(text) => with_head(self.format, Body::from(text)),
+            Err(problem) => problem.into_response(),
         }
-        with_head(self.format, Body::from(text))
     }
 }
 
-fn cannot_be_written(error: &io::Error) -> Response {
+/// The problem that something of ours cannot be written.
+pub(super) fn cannot_be_written(error: &impl Display) -> Problem {
     error!(%error, "An answer could not be written");
-    Problem::of(super::problem_kind::ProblemKind::Internal).into_response()
+    Problem::of(super::problem_kind::ProblemKind::Internal)
 }
 
 fn with_head(format: Format, body: Body) -> Response {
@@ -101,9 +113,15 @@ pub(super) async fn stream<P: Pages>(
 ) -> Result<Response, Problem> {
     let first = pages.next().await?;
     let format = writer.format;
+    let (outlet, body) = outlet(app);
+    app.work.spawn(send_all(pages, first, writer, outlet));
+    Ok(with_head(format, body))
+}
+
+/// A body that a task sends bit by bit, and where it puts the bits.
+pub(super) fn outlet(app: &App) -> (Outlet, Body) {
     let (send, receive) = mpsc::channel(1);
     let outlet = Outlet { send, wait_max: app.settings.request_timeout.to_duration() };
-    app.work.spawn(send_all(pages, first, writer, outlet));
     let chunks = stream::unfold(Some(receive), async |receive: Option<mpsc::Receiver<_>>| {
         let mut receive = receive?;
         match receive.recv().await {
@@ -112,19 +130,39 @@ pub(super) async fn stream<P: Pages>(
             None => Some((Err(io::Error::other("the answer was cut off")), None)),
         }
     });
-    Ok(with_head(format, Body::from_stream(chunks)))
+    // Compression polls once more after the end.
+    (outlet, Body::from_stream(chunks.fuse()))
 }
 
-/// Where the chunks of an answer go. Only a nothing ends the answer; without one it was cut off.
-struct Outlet {
+/// Where the chunks of an answer go. Only its end ends the answer; without one it was cut off.
+pub(super) struct Outlet {
     send: mpsc::Sender<Option<Bytes>>,
     wait_max: Duration,
 }
 
 impl Outlet {
     /// Whether the client took it.
-    async fn put(&self, chunk: Option<Vec<u8>>) -> bool {
-        let sent = self.send.send(chunk.map(Bytes::from));
+    pub(super) async fn put(&self, chunk: impl Into<Bytes>) -> bool {
+        self.send(Some(chunk.into())).await
+    }
+
+    /// Says that this was all.
+    pub(super) async fn end(self) {
+        self.send(None).await;
+    }
+
+    /// The same without waiting for long: a client that does not take what came before is cut off.
+    pub(super) async fn end_soon(self) {
+        drop(tokio::time::timeout(END_MAX, self.send.send(None)).await);
+    }
+
+    /// Comes back when the client has gone away.
+    pub(super) async fn closed(&self) {
+        self.send.closed().await;
+    }
+
+    async fn send(&self, chunk: Option<Bytes>) -> bool {
+        let sent = self.send.send(chunk);
         matches!(tokio::time::timeout(self.wait_max, sent).await, Ok(Ok(())))
     }
 }
@@ -142,7 +180,7 @@ async fn send_all<P: Pages>(
             Ok(lines) => chunk.extend(lines),
             Err(error) => return error!(%error, "A row could not be written"),
         }
-        let is_taken = chunk.is_empty() || outlet.put(Some(std::mem::take(&mut chunk))).await;
+        let is_taken = chunk.is_empty() || outlet.put(std::mem::take(&mut chunk)).await;
         if !is_taken || outlet.send.is_closed() {
             return;
         }
@@ -151,7 +189,7 @@ async fn send_all<P: Pages>(
             Err(error) => return warn!(error = %error.chain(), "A long answer was cut off"),
         };
     }
-    if chunk.is_empty() || outlet.put(Some(chunk)).await {
-        outlet.put(None).await;
+    if chunk.is_empty() || outlet.put(chunk).await {
+        outlet.end().await;
     }
 }

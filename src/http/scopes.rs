@@ -69,6 +69,8 @@ const RULES: &[Rule] = &[
     rule("GET", "/v1/queries/{name}/progress", READ, Bound::Refused),
     rule("GET", "/v1/progress", READ, Bound::Refused),
     rule("GET", "/v1/queries/{name}/dropped-events", READ, Bound::OwnStores),
+    // Without progress, which is of all stores together.
+    rule("GET", "/v1/stream", READ, Bound::OwnStores),
     rule("GET", "/v1/queries/{name}/reconciliation", FINANCE, Bound::OwnStores),
     rule("GET", "/v1/reconciliation", FINANCE, Bound::OwnStores),
     rule("GET", "/v1/queries/{name}/lateness", FINANCE, Bound::OwnStores),

@@ -1,4 +1,4 @@
-//! The service itself: alive, ready, which version, which limits, how to be talked to.
+//! The service itself: which version, which limits, how to be talked to.
 
 use axum::extract::{FromRequestParts, Path, State};
 use axum::http::header;
@@ -10,37 +10,9 @@ use utoipa::ToSchema;
 use super::json::Json;
 use super::params::NoParams;
 use super::problem::Problem;
-use super::problem_docs::{ListProblems, NamedProblemProblems, ReadyProblems};
+use super::problem_docs::{ListProblems, NamedProblemProblems};
 use super::problem_kind::ProblemKind;
-use super::{App, HttpSettings, Phase, examples, openapi_json};
-
-/// Is it alive?
-///
-/// Answers as long as the service can answer anything; it says nothing of the database.
-#[utoipa::path(get, path = "/livez", tag = "Service",
-    responses(
-        (status = 200, description = "It is", body = Health, example = json!({ "status": "alive" })),
-        ListProblems))]
-pub(super) async fn livez(_: NoParams) -> Json<Health> {
-    Json(Health { status: "alive" })
-}
-
-/// Is it ready?
-///
-/// Whether the service takes requests and its database answers.
-#[utoipa::path(get, path = "/readyz", tag = "Service",
-    responses(
-        (status = 200, description = "It is", body = Health, example = json!({ "status": "ready" })),
-        ReadyProblems))]
-pub(super) async fn readyz(State(app): State<App>, _: NoParams) -> Result<Json<Health>, Problem> {
-    match app.readiness.phase() {
-        Phase::Starting => return Err(Problem::of(ProblemKind::NotReady)),
-        Phase::Stopping => return Err(Problem::of(ProblemKind::Stopping)),
-        Phase::Ready => {}
-    }
-    app.database.ping().await?;
-    Ok(Json(Health { status: "ready" }))
-}
+use super::{App, HttpSettings, examples, openapi_json};
 
 /// Which version is it?
 #[utoipa::path(get, path = "/v1/version", tag = "Service",
@@ -102,13 +74,6 @@ impl<S: Send + Sync> FromRequestParts<S> for NamedProblem {
     }
 }
 
-/// How the service is.
-#[derive(Debug, Serialize, ToSchema)]
-pub(super) struct Health {
-    /// `alive` or `ready`.
-    status: &'static str,
-}
-
 /// What is running.
 #[derive(Debug, Serialize, ToSchema)]
 pub(super) struct Version {
@@ -141,6 +106,8 @@ pub(super) struct Limits {
     list_limit_max: u32,
     /// The most reports made at a time.
     reports_max: usize,
+    /// The most streams of events at a time.
+    streams_max: usize,
     /// The most connections at a time.
     connections_max: usize,
     /// How long the head of a request may take.
@@ -165,6 +132,7 @@ impl From<HttpSettings> for Limits {
             key_events_per_second: settings.key_events_per_second,
             list_limit_max: settings.list_limit_max,
             reports_max: settings.reports_max,
+            streams_max: settings.streams_max,
             connections_max: settings.connections_max,
             header_timeout: settings.header_timeout.to_string(),
             body_timeout: settings.body_timeout.to_string(),

@@ -28,6 +28,8 @@ pub struct HttpSettings {
     /// The most reports made at a time; more are refused. Default 4, which leaves most of the
     /// connections for reading to everything that is quick.
     pub reports_max: usize,
+    /// The most streams of events at a time; more are refused. Default 256.
+    pub streams_max: usize,
     /// The most connections at a time; others wait to be accepted. Default 4,096.
     pub connections_max: usize,
     /// How long the head of a request may take, an idle connection included. Default 10 seconds.
@@ -55,6 +57,7 @@ impl HttpSettings {
             key_events_per_second: None,
             list_limit_max: 1_000,
             reports_max: 4,
+            streams_max: 256,
             connections_max: 4_096,
             header_timeout: seconds(10),
             body_timeout: seconds(30),

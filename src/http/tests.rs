@@ -17,7 +17,7 @@ use super::body::JsonBody;
 use super::detach::Detached;
 use super::json::Json;
 use super::params::{NamedQuery, NoParams};
-use super::router::guarded;
+use super::router::{Way, guarded};
 use super::traffic::Traffic;
 use crate::domain::Span;
 
@@ -41,11 +41,8 @@ fn service() -> Router {
         .route("/json", post(async |body: JsonBody| body.0))
         .with_state(settings());
     let request_timeout = Span::from_micros(200_000);
-    guarded(
-        routes,
-        Detached { work: TaskTracker::new(), request_timeout, door: Door::Open },
-        Traffic::default(),
-    )
+    let detached = Detached { work: TaskTracker::new(), request_timeout, door: Door::Open };
+    guarded(routes, Way { detached, traffic: Traffic::default(), cors: None })
 }
 
 async fn ask_text(request: Request) -> (StatusCode, HeaderMap, String) {
@@ -232,8 +229,8 @@ async fn work_goes_on_when_its_client_is_gone() {
     let routes = Router::new().route("/work", post(handler));
     let work = TaskTracker::new();
     let detached = Detached { work: work.clone(), request_timeout: Span::HOUR, door: Door::Open };
-    let answer =
-        guarded(routes, detached, Traffic::default()).oneshot(request("POST", "/work", &[], ""));
+    let way = Way { detached, traffic: Traffic::default(), cors: None };
+    let answer = guarded(routes, way).oneshot(request("POST", "/work", &[], ""));
     tokio::select! {
         _ = answer => unreachable!("the client goes away first"),
         _ = has_begun.recv() => {}

@@ -1,14 +1,16 @@
 //! What the HTTP side counts of itself: requests, how long they take, and what became of events.
 
 use std::collections::BTreeMap;
-use std::fmt::Write as _;
 use std::sync::atomic::{AtomicI64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use axum::http::{Method, StatusCode};
 
+use super::exposition::{self, Exposition, Unit};
+use crate::telemetry::Histogram;
+
 /// Upper bounds of the histogram of durations, in microseconds; those that OpenTelemetry advises.
-const BOUNDS_US: [i64; 14] = [
+const BOUNDS_US: [u64; 14] = [
     5_000, 10_000, 25_000, 50_000, 75_000, 100_000, 250_000, 500_000, 750_000, 1_000_000,
     2_500_000, 5_000_000, 7_500_000, 10_000_000,
 ];
@@ -20,7 +22,7 @@ pub(super) struct Traffic(Arc<Counts>);
 #[derive(Debug, Default)]
 struct Counts {
     active: AtomicI64,
-    requests: Mutex<BTreeMap<Kind, Durations>>,
+    requests: Mutex<BTreeMap<Kind, Histogram<14>>>,
     events: Mutex<BTreeMap<&'static str, u64>>,
 }
 
@@ -30,14 +32,6 @@ struct Kind {
     route: String,
     method: &'static str,
     status: u16,
-}
-
-#[derive(Debug, Default)]
-struct Durations {
-    /// By the first bound that they do not exceed; those above all bounds in none.
-    buckets: [u64; BOUNDS_US.len()],
-    count: u64,
-    sum_us: i64,
 }
 
 /// A request at work; it ends to count when dropped.
@@ -66,13 +60,8 @@ impl Traffic {
     ) {
         let kind = Kind { route: route.to_owned(), method: known(method), status: status.as_u16() };
         let mut requests = lock(&self.0.requests);
-        let durations = requests.entry(kind).or_default();
-        durations.count += 1;
-        durations.sum_us = durations.sum_us.saturating_add(duration_us);
-        let at = BOUNDS_US.partition_point(|bound| *bound < duration_us);
-        if let Some(bucket) = durations.buckets.get_mut(at) {
-            *bucket += 1;
-        }
+        let durations = requests.entry(kind).or_insert_with(|| Histogram::new(&BOUNDS_US));
+        durations.count(duration_us.unsigned_abs());
     }
 
     /// Counts what became of posted events.
@@ -83,31 +72,22 @@ impl Traffic {
         }
     }
 
-    /// The counts in Prometheus' text format.
-    pub(super) fn text(&self) -> String {
-        let mut text = String::new();
-        // Writing to a text cannot fail.
-        let _ = self.write(&mut text);
-        text
-    }
-
-    fn write(&self, text: &mut String) -> std::fmt::Result {
-        writeln!(text, "# HELP http_server_active_requests Requests at work, this one included.")?;
-        writeln!(text, "# TYPE http_server_active_requests gauge")?;
+    /// Writes the counts.
+    pub(super) fn write(&self, text: &mut Exposition) {
+        use exposition::Kind::{Counter, Gauge, Histogram};
+        let help = "Requests at work, this one included.";
         let active = self.0.active.load(Ordering::Relaxed);
-        writeln!(text, "http_server_active_requests {active}")?;
-        writeln!(text, "# HELP tillmark_events_total Posted events by what became of them.")?;
-        writeln!(text, "# TYPE tillmark_events_total counter")?;
-        for (outcome, count) in lock(&self.0.events).iter() {
-            writeln!(text, "tillmark_events_total{{outcome=\"{outcome}\"}} {count}")?;
-        }
-        const NAME: &str = "http_server_request_duration_seconds";
-        writeln!(text, "# HELP {NAME} How long requests took.")?;
-        writeln!(text, "# TYPE {NAME} histogram")?;
+        text.family("http_server_active_requests", Gauge, help).sample("", active);
+        let help = "How long requests took.";
+        let mut family = text.family("http_server_request_duration_seconds", Histogram, help);
         for (kind, durations) in lock(&self.0.requests).iter() {
-            durations.write(text, NAME, &kind.labels())?;
+            family.histogram(&kind.labels(), &durations.counted(), Unit::Seconds);
         }
-        Ok(())
+        let help = "Posted events by what became of them.";
+        let mut family = text.family("tillmark_events_total", Counter, help);
+        for (outcome, count) in lock(&self.0.events).iter() {
+            family.sample(&format!("outcome=\"{outcome}\""), count);
+        }
     }
 }
 
@@ -118,26 +98,6 @@ impl Kind {
             "http_route=\"{route}\",http_request_method=\"{method}\",http_response_status_code=\"{status}\""
         )
     }
-}
-
-impl Durations {
-    fn write(&self, text: &mut String, name: &str, labels: &str) -> std::fmt::Result {
-        let mut below = 0;
-        for (bound, count) in BOUNDS_US.iter().zip(self.buckets) {
-            below += count;
-            writeln!(text, "{name}_bucket{{{labels},le=\"{}\"}} {below}", seconds(*bound))?;
-        }
-        let Self { count, sum_us, .. } = self;
-        writeln!(text, "{name}_bucket{{{labels},le=\"+Inf\"}} {count}")?;
-        writeln!(text, "{name}_sum{{{labels}}} {}", seconds(*sum_us))?;
-        writeln!(text, "{name}_count{{{labels}}} {count}")
-    }
-}
-
-/// Microseconds as decimal seconds, exact.
-fn seconds(micros: i64) -> String {
-    let text = format!("{}.{:06}", micros / 1_000_000, (micros % 1_000_000).abs());
-    text.trim_end_matches('0').trim_end_matches('.').to_owned()
 }
 
 /// The method, or `_OTHER` for one that clients made up.
@@ -172,7 +132,9 @@ mod tests {
         traffic.events([("accepted", 3), ("rejected", 1)]);
         traffic.events([("accepted", 2)]);
         let _active = traffic.begin();
-        let text = traffic.text();
+        let mut text = Exposition::default();
+        traffic.write(&mut text);
+        let text = text.into_text();
         let labels = r#"http_route="/v1/events",http_request_method="_OTHER",http_response_status_code="200""#;
         let name = "http_server_request_duration_seconds";
         for line in [

@@ -2,40 +2,75 @@
 
 use std::borrow::Cow;
 
-use axum::http::HeaderMap;
-use axum::response::Response;
+use axum::body::Bytes;
+use axum::http::{HeaderMap, HeaderValue, header};
+use axum::response::{IntoResponse as _, Response};
 use serde::Serialize;
 use utoipa::openapi::schema::{AnyOfBuilder, Array};
 use utoipa::openapi::{Ref, RefOr, Schema};
 use utoipa::{PartialSchema, ToSchema};
 
 use super::App;
+use super::coding::Coding;
+use super::figures::RangeBody;
 use super::folds::{FoldBody, FoldPages, calendar};
-use super::format::{Format, vary_by_accept};
-use super::paging::PageLink;
+use super::format::Format;
+use super::json::json_line;
+use super::kept::Weighed;
+use super::paging::{Page, PageLink};
 use super::params::{Params, Range};
 use super::problem::Problem;
-use super::row_stream::{RowWriter, stream};
+use super::problem_kind::ProblemKind;
+use super::row_stream::{PAGE_ROWS, RowWriter, cannot_be_written, stream};
 use super::stores::Stores;
+use super::validators::{Keeping, Source, is_known, not_modified, validated};
 use super::window_table::{WindowPages, fold_columns, window_columns};
 use super::windows::{RowBody, RowCursor, Selected};
-use crate::database::StoredQuery;
-use crate::domain::{Calendar, QueryName};
+use crate::database::{
+    Revision, Standing, StoredQuery, WindowRow, WindowSelection, WindowSource as _,
+};
+use crate::domain::{Calendar, EventTime, OutputMode, QueryName};
+use crate::finance::local_days::FoldedRow;
 
 /// What was asked for of a query's windows.
 struct Asked<'request> {
-    app: &'request App,
-    query: &'request StoredQuery,
+    name: &'request QueryName,
+    moment: Option<EventTime>,
     format: Format,
     /// One page, in whichever form.
     is_page: bool,
     names_hours: bool,
+    calendar: Option<Calendar>,
     selected: Selected,
     link: PageLink,
 }
 
-/// Reads rows after the query's state: a window that `complete_through` promises to be final is so
-/// in rows read later, while the other way round it might not be.
+/// A page as it is sent, or a list that turned out to be no longer than a page.
+#[derive(Debug, Clone)]
+pub(super) struct RenderedPage {
+    /// What it shows: as of the asking, or later.
+    revision: Revision,
+    keeping: Keeping,
+    link: Option<HeaderValue>,
+    body: Bytes,
+}
+
+impl Weighed for RenderedPage {
+    fn bytes(&self) -> usize {
+        const KEY_AND_HEADERS: usize = 1_000;
+        self.body.len() + KEY_AND_HEADERS
+    }
+}
+
+/// What became of making an answer.
+enum Made {
+    Page(RenderedPage),
+    /// A list that is longer than a page, of this query.
+    Long(Box<StoredQuery>, WindowSelection),
+}
+
+/// Answers with what was committed before the request came; a client that has it already is told so
+/// without reading a row.
 pub(super) async fn answer(
     app: &App,
     (name, stores): (&QueryName, &Stores),
@@ -45,79 +80,202 @@ pub(super) async fn answer(
 ) -> Result<Response, Problem> {
     let has_limit = params.has("limit");
     let moment = params.as_of();
-    let mut query = app.database.query(name).await?;
-    let mut selected = Selected::read(&mut params, &query, stores.of_query(&query)?);
+    let standing = app.standings.of(name).await?;
+    let query = &standing.query;
+    let reach = stores.of_query(query)?;
+    let selected = Selected::read(&mut params, query, reach.clone());
     let calendar = calendar(&mut params);
     let format = Format::of(&mut params, headers)?;
     let is_page = format == Format::Json || has_limit;
     let link = params.finish()?;
-    if let Some(moment) = moment {
-        let (then, as_of) = app.database.query_as_of(name, moment).await?;
-        (query, selected.selection.as_of) = (then, Some(as_of));
+    let address = link.address();
+    let asked = Asked { name, moment, format, is_page, names_hours, calendar, selected, link };
+    let revision = asked.shown(standing.revision);
+    let mut source = Source { revision, address, format, reach };
+    let (coding, keeping) = (Coding::of(headers), asked.keeping(query));
+    let tag = source.tag(coding);
+    if is_known(headers, &tag) {
+        return Ok(not_modified(keeping, tag));
     }
-    let query = &query;
-    let asked = Asked { app, query, format, is_page, names_hours, selected, link };
-    match calendar {
-        Some(calendar) => asked.folds(&calendar).await,
-        None => asked.windows().await,
+    let make = asked.make(app, query.query_id);
+    let page = if is_page {
+        let page = async {
+            match make.await? {
+                Made::Page(page) => Ok(page),
+                Made::Long(..) => Err(Problem::of(ProblemKind::Internal)),
+            }
+        };
+        app.pages.get(&source, page).await?
+    } else {
+        match make.await? {
+            Made::Page(page) => page,
+            Made::Long(query, selection) => return asked.stream(app, &query, selection).await,
+        }
+    };
+    source.revision = page.revision;
+    let head = [(header::CONTENT_TYPE, format.content_type())];
+    let mut answer = (head, page.body).into_response();
+    if let Some(link) = page.link {
+        answer.headers_mut().insert(header::LINK, link);
     }
+    Ok(validated(answer, page.keeping, Some(source.tag(coding))))
 }
 
 impl Asked<'_> {
-    async fn windows(self) -> Result<Response, Problem> {
+    /// What of a revision the answer shows.
+    const fn shown(&self, revision: Revision) -> Revision {
+        if self.moment.is_some() {
+            revision.of_history()
+        } else if self.selected.selection.is_corrected {
+            revision
+        } else {
+            revision.without_corrections()
+        }
+    }
+
+    /// Rows are final once no window that starts in the range can be written any more. Corrections may
+    /// be booked at any time.
+    fn keeping(&self, query: &StoredQuery) -> Keeping {
+        let selection = &self.selected.selection;
+        let closes = query.spec.output_mode != OutputMode::Complete && !selection.is_corrected;
+        let (window, watermark) = (query.spec.window, query.watermarks.current);
+        match selection.to {
+            _ if self.moment.is_some() => Keeping::Forever,
+            Some(to) if closes && window.is_closed_before(to, watermark) => Keeping::Final,
+            _ => Keeping::Ask,
+        }
+    }
+
+    /// Reads the query and its rows in one snapshot, so that what the answer says to show is what it
+    /// shows.
+    async fn make(&self, app: &App, query_id: i64) -> Result<Made, Problem> {
+        let mut snapshot = app.database.window_snapshot(self.name, self.moment).await?;
+        let Standing { query, revision } = snapshot.standing().clone();
+        if query.query_id != query_id {
+            // Another of the same name has taken its place since.
+            return Err(Problem::no_such_query(self.name.as_str()));
+        }
         let Selected { page, selection } = &self.selected;
-        if !self.is_page {
-            let pages = WindowPages::new(self.app, self.query, selection, self.names_hours);
-            return stream(self.app, pages, self.window_writer()).await;
-        }
-        let database = &self.app.database;
-        let mut rows = database.windows(self.query, selection, page.read_limit()).await?;
-        let next_cursor = page.cut(&mut rows, |row| RowCursor::of(&row.key));
-        let rows: Vec<RowBody> =
-            rows.iter().map(|row| RowBody::of(row, self.query, self.names_hours)).collect();
+        let mut selection = selection.clone();
+        selection.as_of = snapshot.as_of();
+        let limit = if self.is_page { page.read_limit() } else { PAGE_ROWS.saturating_add(1) };
+        let (mut rows, range) = match &self.calendar {
+            Some(calendar) => {
+                let (mut folds, range) =
+                    FoldPages::new(snapshot, &query, calendar, selection.clone()).await?;
+                let range = Range { from: range.from, to: range.to };
+                (Rows::Folds(folds.read(limit).await?), range)
+            }
+            None => {
+                let range = Range { from: selection.from, to: selection.to };
+                (Rows::Windows(snapshot.rows(&query, &selection, limit).await?), range)
+            }
+        };
+        let next_cursor = if self.is_page {
+            rows.cut(page)
+        } else if rows.len() >= limit as usize {
+            return Ok(Made::Long(Box::new(query), selection));
+        } else {
+            None
+        };
+        let link = next_cursor.as_deref().map(|cursor| self.link.to_next(cursor));
+        // Escaped as it is in an address.
+        let link = link.and_then(|link| HeaderValue::try_from(link).ok());
+        let (revision, keeping) = (self.shown(revision), self.keeping(&query));
+        let body = self.write(&query, &rows, range, next_cursor)?.into();
+        Ok(Made::Page(RenderedPage { revision, keeping, link, body }))
+    }
+
+    fn write(
+        &self,
+        query: &StoredQuery,
+        rows: &Rows,
+        range: Range,
+        next_cursor: Option<String>,
+    ) -> Result<Vec<u8>, Problem> {
+        let rows = rows.bodies(query, self.names_hours);
         if self.format != Format::Json {
-            let answer = self.window_writer().answer(&rows);
-            return Ok(self.link.with(next_cursor.as_deref(), answer));
+            return match rows {
+                RowsBody::Windows(rows) => self.window_writer(query).text(&rows),
+                RowsBody::Folds(rows) => self.fold_writer(query).text(&rows),
+            };
         }
-        let range = Range { from: selection.from, to: selection.to };
-        Ok(self.json(range, RowsBody::Windows(rows), next_cursor))
-    }
-
-    async fn folds(self, calendar: &Calendar) -> Result<Response, Problem> {
-        let Selected { page, selection } = &self.selected;
-        let database = &self.app.database;
-        let (mut pages, range) =
-            FoldPages::new(database, self.query, calendar, selection.clone()).await?;
-        let writer = RowWriter::new(self.format, fold_columns(&self.query.spec.group_by));
-        if !self.is_page {
-            return stream(self.app, pages, writer).await;
-        }
-        let mut folds = pages.read(page.read_limit()).await?;
-        let next_cursor = page.cut(&mut folds, |fold| RowCursor::of(&fold.key()));
-        let rows: Vec<FoldBody> = folds.iter().map(|fold| FoldBody::of(fold, self.query)).collect();
-        if self.format != Format::Json {
-            return Ok(self.link.with(next_cursor.as_deref(), writer.answer(&rows)));
-        }
-        let range = Range { from: range.from, to: range.to };
-        Ok(self.json(range, RowsBody::Folds(rows), next_cursor))
-    }
-
-    fn window_writer(&self) -> RowWriter<RowBody> {
-        let columns = window_columns(&self.query.spec.group_by, self.names_hours);
-        RowWriter::new(self.format, columns)
-    }
-
-    fn json(self, range: Range, rows: RowsBody, next_cursor: Option<String>) -> Response {
-        let query = self.query;
         let body = WindowsAnswer {
             query: query.name.to_string(),
             watermark: query.watermarks.current.to_string(),
             complete_through: query.complete_through().map(|time| time.to_string()),
-            range: range.into(),
+            range: RangeBody::of(range.from, range.to),
             rows,
             next_cursor,
         };
-        vary_by_accept(self.link.answer(body.next_cursor.as_deref(), &body))
+        json_line(&body).map_err(|error| cannot_be_written(&error))
+    }
+
+    /// The whole of a long list, page by page. Each is read as it stands then, so nothing is said of
+    /// what all of it shows.
+    async fn stream(
+        &self,
+        app: &App,
+        query: &StoredQuery,
+        selection: WindowSelection,
+    ) -> Result<Response, Problem> {
+        let answer = match &self.calendar {
+            Some(calendar) => {
+                let database = app.database.clone();
+                let (folds, _) = FoldPages::new(database, query, calendar, selection).await?;
+                stream(app, folds, self.fold_writer(query)).await?
+            }
+            None => {
+                let pages = WindowPages::new(app, query, &selection, self.names_hours);
+                stream(app, pages, self.window_writer(query)).await?
+            }
+        };
+        Ok(validated(answer, self.keeping(query), None))
+    }
+
+    fn window_writer(&self, query: &StoredQuery) -> RowWriter<RowBody> {
+        let is_corrected = self.selected.selection.is_corrected;
+        let columns = window_columns(&query.spec.group_by, is_corrected, self.names_hours);
+        RowWriter::new(self.format, columns)
+    }
+
+    fn fold_writer(&self, query: &StoredQuery) -> RowWriter<FoldBody> {
+        let is_corrected = self.selected.selection.is_corrected;
+        RowWriter::new(self.format, fold_columns(&query.spec.group_by, is_corrected))
+    }
+}
+
+/// Windows, or what they come to.
+enum Rows {
+    Windows(Vec<WindowRow>),
+    Folds(Vec<FoldedRow>),
+}
+
+impl Rows {
+    const fn len(&self) -> usize {
+        match self {
+            Self::Windows(rows) => rows.len(),
+            Self::Folds(folds) => folds.len(),
+        }
+    }
+
+    /// Cuts them to a page; the cursor of the last one when there are more.
+    fn cut(&mut self, page: &Page<RowCursor>) -> Option<String> {
+        match self {
+            Self::Windows(rows) => page.cut(rows, |row| RowCursor::of(&row.key)),
+            Self::Folds(folds) => page.cut(folds, |fold| RowCursor::of(&fold.key())),
+        }
+    }
+
+    fn bodies(&self, query: &StoredQuery, names_hours: bool) -> RowsBody {
+        match self {
+            Self::Windows(rows) => RowsBody::Windows(
+                rows.iter().map(|row| RowBody::of(row, query, names_hours)).collect(),
+            ),
+            Self::Folds(folds) => {
+                RowsBody::Folds(folds.iter().map(|fold| FoldBody::of(fold, query)).collect())
+            }
+        }
     }
 }
 
@@ -139,26 +297,6 @@ pub(super) struct WindowsAnswer {
     rows: RowsBody,
     /// What to ask the next page with; null at the end.
     next_cursor: Option<String>,
-}
-
-/// A half-open range; with `granularity`, from the start of the first window in it to the end of the
-/// last.
-#[derive(Debug, Serialize, ToSchema)]
-#[schema(as = Range)]
-struct RangeBody {
-    /// The first moment inside; null: from the beginning.
-    #[schema(format = DateTime)]
-    from: Option<String>,
-    /// The first moment no longer inside; null: to the end.
-    #[schema(format = DateTime)]
-    to: Option<String>,
-}
-
-impl From<Range> for RangeBody {
-    fn from(Range { from, to }: Range) -> Self {
-        let text = |time: crate::domain::EventTime| time.to_string();
-        Self { from: from.map(text), to: to.map(text) }
-    }
 }
 
 /// Windows, or with `granularity` what they come to.

@@ -1,7 +1,7 @@
 //! Windows and their folds as tables, and windows page by page.
 
 use super::App;
-use super::figures::GroupMembers;
+use super::counted_body::and_counted;
 use super::folds::FoldBody;
 use super::row_stream::{PAGE_ROWS, Pages};
 use super::windows::RowBody;
@@ -9,19 +9,12 @@ use crate::database::{Database, DatabaseError, StoredQuery, WindowSelection};
 use crate::domain::EventField;
 use crate::table::{Cell, Columns};
 
-/// A column for each field of a query's `group_by`.
-pub(super) fn and_group<Row: 'static>(
-    columns: Columns<Row>,
-    fields: &[EventField],
-    group: fn(&Row) -> &GroupMembers,
-) -> Columns<Row> {
-    fields.iter().enumerate().fold(columns, |columns, (index, field)| {
-        columns.and(field.to_string(), move |row| Cell::text(group(row).value(index)))
-    })
-}
-
 /// The columns of windows; with `hour` for hourly sales.
-pub(super) fn window_columns(fields: &[EventField], names_hours: bool) -> Columns<RowBody> {
+pub(super) fn window_columns(
+    fields: &[EventField],
+    is_corrected: bool,
+    names_hours: bool,
+) -> Columns<RowBody> {
     let mut columns = Columns::default();
     if names_hours {
         columns = columns.and("hour", |row: &RowBody| Cell::exact(&row.start));
@@ -29,20 +22,11 @@ pub(super) fn window_columns(fields: &[EventField], names_hours: bool) -> Column
     let columns = columns
         .and("start", |row: &RowBody| Cell::exact(&row.start))
         .and("end", |row| Cell::exact(&row.end));
-    and_group(columns, fields, |row| &row.group)
-        .and("currency", |row| Cell::exact(row.currency))
-        .and("orders", |row| Cell::exact(row.figures.orders))
-        .and("revenue", |row| Cell::exact(&row.figures.revenue))
-        .and("final", |row| Cell::exact(row.r#final))
-        .and("batch_id", |row| Cell::exact_or_nothing(row.batch_id))
-        .and("written_at", |row| Cell::exact(&row.written_at))
-        .and("closed_by", |row| Cell::exact_or_nothing(row.closed_by.as_ref()))
-        .and("late_since_orders", |row| Cell::exact(row.late_since.orders))
-        .and("late_since_revenue", |row| Cell::exact(&row.late_since.revenue))
+    and_counted(columns, fields, is_corrected, |row| &row.counted)
 }
 
 /// The columns of folds.
-pub(super) fn fold_columns(fields: &[EventField]) -> Columns<FoldBody> {
+pub(super) fn fold_columns(fields: &[EventField], is_corrected: bool) -> Columns<FoldBody> {
     let columns = Columns::default()
         .and("date", |row: &FoldBody| Cell::exact(&row.date))
         .and("start", |row| Cell::exact(&row.start))
@@ -50,16 +34,7 @@ pub(super) fn fold_columns(fields: &[EventField]) -> Columns<FoldBody> {
         .and("from", |row| Cell::exact(&row.from))
         .and("to", |row| Cell::exact(&row.to))
         .and("partial", |row| Cell::exact(row.partial));
-    and_group(columns, fields, |row| &row.group)
-        .and("currency", |row| Cell::exact(row.currency))
-        .and("orders", |row| Cell::exact(row.figures.orders))
-        .and("revenue", |row| Cell::exact(&row.figures.revenue))
-        .and("final", |row| Cell::exact(row.r#final))
-        .and("batch_id", |row| Cell::exact_or_nothing(row.batch_id))
-        .and("written_at", |row| Cell::exact(&row.written_at))
-        .and("closed_by", |row| Cell::exact_or_nothing(row.closed_by))
-        .and("late_since_orders", |row| Cell::exact(row.late_since.orders))
-        .and("late_since_revenue", |row| Cell::exact(&row.late_since.revenue))
+    and_counted(columns, fields, is_corrected, |row| &row.counted)
 }
 
 /// Reads windows page by page.

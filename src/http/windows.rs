@@ -6,6 +6,7 @@ use axum::response::Response;
 use serde::{Deserialize, Serialize};
 use utoipa::{IntoParams, ToSchema};
 
+use super::counted_body::CountedBody;
 use super::figures::{Figures, GroupMembers, GroupMembersSchema, moment_text};
 use super::folds::FoldParams;
 use super::format::FormatParams;
@@ -18,7 +19,7 @@ use super::window_answer::{WindowsAnswer, answer};
 use super::{App, examples, row_examples};
 use crate::database::{StoredQuery, WindowRow, WindowSelection};
 use crate::domain::{
-    BatchId, Currency, EventField, EventTime, GroupKey, StoreReach, Window, WindowKey, WindowSpec,
+    BatchId, Currency, EventTime, GroupKey, StoreReach, Window, WindowKey, WindowSpec,
 };
 
 /// Documents which lines of a query are picked, by their currency and group keys.
@@ -129,6 +130,7 @@ impl Selected {
             group,
             reach,
             is_final,
+            batches: None,
             of_sessions: matches!(query.spec.window, WindowSpec::Session { .. }),
             is_corrected,
             as_of: None,
@@ -226,51 +228,29 @@ pub(super) struct RowBody {
     #[schema(format = DateTime, example = "2026-10-01T10:00:00Z")]
     pub(super) end: String,
     #[serde(flatten)]
-    #[schema(value_type = GroupMembersSchema)]
-    pub(super) group: GroupMembers,
-    /// ISO 4217.
-    #[schema(example = "USD")]
-    pub(super) currency: &'static str,
-    #[serde(flatten)]
-    pub(super) figures: Figures,
-    /// Whether the row will never change again.
-    pub(super) r#final: bool,
-    /// The batch that wrote the row last; null for a row that only corrections make.
-    pub(super) batch_id: Option<i64>,
-    /// When that was, by the database's clock; of a row that only corrections make, when the last was
-    /// booked.
-    #[schema(format = DateTime)]
-    pub(super) written_at: String,
-    /// What made it final: `watermark` or `idle`; null while its window is open, and for a row that only
-    /// corrections make.
-    #[schema(example = "watermark")]
-    pub(super) closed_by: Option<String>,
-    /// Events for the window that came too late to count; in the corrected view those that no correction
-    /// holds.
-    pub(super) late_since: Figures,
-    /// How much of the row booked corrections are; only in the corrected view.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub(super) corrections: Option<Figures>,
+    pub(super) counted: CountedBody,
 }
 
 impl RowBody {
     /// A row in words of the API.
     pub(super) fn of(row: &WindowRow, query: &StoredQuery, names_hour: bool) -> Self {
         let WindowKey { window, currency, group } = &row.key;
-        let fields: &[EventField] = &query.spec.group_by;
+        let figures = |totals| Figures::of(totals, *currency);
         Self {
             hour: names_hour.then(|| window.start.to_string()),
             start: window.start.to_string(),
             end: window.end.to_string(),
-            group: GroupMembers::of(fields, group),
-            currency: currency.code(),
-            figures: Figures::of(row.totals, *currency),
-            r#final: row.is_final,
-            batch_id: row.batch_id.map(BatchId::get),
-            written_at: moment_text(row.written_at),
-            closed_by: row.closed_by.clone(),
-            late_since: Figures::of(row.late_since, *currency),
-            corrections: row.corrections.map(|totals| Figures::of(totals, *currency)),
+            counted: CountedBody {
+                group: GroupMembers::of(&query.spec.group_by, group),
+                currency: currency.code(),
+                figures: figures(row.totals),
+                r#final: row.is_final,
+                batch_id: row.batch_id.map(BatchId::get),
+                written_at: moment_text(row.written_at),
+                closed_by: row.closed_by.clone(),
+                late_since: figures(row.late_since),
+                corrections: row.corrections.map(figures),
+            },
         }
     }
 }

@@ -28,11 +28,10 @@ use std::pin::Pin;
 
 use tokio::sync::mpsc;
 
-use crate::app::{StartError, asked_to_end};
+use crate::app::{StartError, asked_to_end, on_database};
 use crate::clock::Stopwatch;
 use crate::config::ImportSettings;
 use crate::database::{AppendMemory, Database, FutureGuard, PoolSizes};
-use crate::embedded::SharedPostgres;
 use crate::intake::EventDefaults;
 use crate::telemetry::{self, LogFormat};
 use chunk::{CheckedChunk, Chunk};
@@ -78,24 +77,7 @@ type Chunks = mpsc::Receiver<Result<CheckedChunk, ImportError>>;
 pub fn run(settings: &ImportSettings) -> Result<Imported, ImportError> {
     telemetry::start(&settings.log, LogFormat::Text);
     let inputs = inputs(settings)?;
-    let runtime = tokio::runtime::Runtime::new().map_err(|source| StartError::System {
-        doing: "start the threads of the import",
-        source,
-    })?;
-    let (private, url) = match settings.database.url() {
-        Some(url) => (None, url.to_owned()),
-        None => {
-            let private = SharedPostgres::start_or_find(&settings.database.embedded())?;
-            let url = private.url().to_owned();
-            (Some(private), url)
-        }
-    };
-    let ended = runtime.block_on(import(settings, &inputs, &url));
-    runtime.shutdown_background();
-    if let Some(private) = private {
-        private.stop()?;
-    }
-    ended
+    on_database(&settings.database, async |url| import(settings, &inputs, url).await)
 }
 
 /// The inputs, each looked at before anything of the first is stored.

@@ -13,6 +13,8 @@ use tokio::sync::{Mutex, OwnedSemaphorePermit, Semaphore, mpsc, oneshot, watch};
 use tokio::task::JoinHandle;
 use tracing::{debug, error};
 
+use super::commit_figures::CommitFigures;
+use crate::clock::Stopwatch;
 use crate::database::{
     AppendMemory, AppendRequest, Appended, Database, DatabaseError, FutureGuard, Release,
 };
@@ -69,6 +71,7 @@ pub struct Intake {
     bytes_room: Arc<Semaphore>,
     events_max: u32,
     bytes_max: u32,
+    figures: Arc<CommitFigures>,
 }
 
 /// How full the queue is.
@@ -91,6 +94,7 @@ impl Intake {
         let events_max = usize::try_from(settings.queue_events_max).unwrap_or(usize::MAX);
         let bytes_max = usize::try_from(settings.queue_bytes_max).unwrap_or(usize::MAX);
         let (queue, waiting) = mpsc::channel(events_max);
+        let figures = Arc::new(CommitFigures::new());
         let writer = Writer {
             database,
             queue: Arc::new(Mutex::new(waiting)),
@@ -98,6 +102,7 @@ impl Intake {
             future_guard: settings.future_guard,
             memory: AppendMemory::default(),
             appended,
+            figures: Arc::clone(&figures),
         };
         let intake = Self {
             queue,
@@ -105,6 +110,7 @@ impl Intake {
             bytes_room: Arc::new(Semaphore::new(bytes_max)),
             events_max: settings.queue_events_max,
             bytes_max: settings.queue_bytes_max,
+            figures,
         };
         let other = tokio::spawn(writer.clone().run());
         let running = tokio::spawn(async move {
@@ -113,6 +119,11 @@ impl Intake {
             drop(other.await);
         });
         (intake, running)
+    }
+
+    /// What was counted of the commits.
+    pub fn figures(&self) -> &CommitFigures {
+        &self.figures
     }
 
     /// How much is waiting to be stored, or being stored.
@@ -201,6 +212,7 @@ struct Writer {
     future_guard: FutureGuard,
     memory: AppendMemory,
     appended: watch::Sender<Seq>,
+    figures: Arc<CommitFigures>,
 }
 
 impl Writer {
@@ -210,12 +222,14 @@ impl Writer {
             let mut queue = shared.lock().await;
             let Some(first) = queue.recv().await else { break };
             let batch = self.take_waiting(first, &mut queue);
+            fault_point!("ingest.taken");
             let events: usize = batch.iter().map(|one| one.request.events().len()).sum();
             // The other writer makes the next append ready meanwhile, and Postgres goes on with it
             // while this one waits for the disk. Small ones would only become smaller by that: what
             // comes while one is stored gathers.
             let kept = (events < PIPELINED_EVENTS_MIN).then_some(queue);
             self.commit(batch).await;
+            fault_point!("ingest.answered");
             drop(kept);
         }
         debug!("Every request is answered; the writer ends");
@@ -241,6 +255,7 @@ impl Writer {
         }
         match self.append(&requests).await {
             Ok(appended) => {
+                fault_point!("ingest.answering");
                 for ((answer, _room), appended) in askers.into_iter().zip(appended) {
                     // Nobody waits any more where the client went away; the events are stored.
                     let _ = answer.send(Ok(appended));
@@ -271,7 +286,10 @@ impl Writer {
         &mut self,
         requests: &[AppendRequest],
     ) -> Result<Vec<Vec<Appended>>, DatabaseError> {
-        let appended = self.database.append(requests, self.future_guard, &mut self.memory).await?;
+        let watch = Stopwatch::start();
+        let appended = self.database.append(requests, self.future_guard, &mut self.memory).await;
+        self.figures.note(&appended, watch);
+        let appended = appended?;
         let newest = appended.iter().flatten().filter_map(Appended::accepted);
         if let Some(newest) = newest.max() {
             self.appended.send_if_modified(|head| {

@@ -18,6 +18,7 @@
 mod attributes;
 mod cloud_event;
 mod columns;
+mod commit_figures;
 mod decision;
 mod faults;
 mod fields;
@@ -34,6 +35,7 @@ mod wire;
 mod tests;
 
 pub use columns::{Columns, InvalidHeader};
+pub use commit_figures::CommitFigures;
 pub use decision::{Action, Decision, decision};
 pub use group_commit::{Intake, IntakeError, IntakeSettings, QueueDepth};
 pub use heartbeat::heartbeat;

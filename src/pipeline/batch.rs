@@ -6,16 +6,18 @@ use tracing::{debug, info};
 
 use crate::clock::Stopwatch;
 use crate::database::{
-    BatchDurations, CommittedProgress, Database, DatabaseError, IdleClosing, ProgressEntry,
-    StoredQuery,
+    BatchDurations, CommittedProgress, Database, DatabaseError, IdleClosing, LeaseEpoch,
+    ProgressEntry, StoredQuery,
 };
-use crate::domain::{OutputMode, QueryName, Seq};
-use crate::engine::{self, Batch, Outcome, Rules, State};
+use crate::domain::{Amount, Currency, OutputMode, QueryName, Seq};
+use crate::engine::{self, Batch, Dropped, DroppedReason, Outcome, Rules, State};
 
 /// A query as its last commit left it, in memory.
 #[derive(Debug)]
 pub(super) struct Loaded {
     pub(super) query: StoredQuery,
+    /// Under which its batches are committed.
+    lease: LeaseEpoch,
     rules: Rules,
     state: State,
     /// Whether the last batch read a record, or failed to.
@@ -59,15 +61,29 @@ pub(super) enum Ran {
     /// Events were read, and none of them passes the filter: only the position moved.
     Skipped,
     /// A micro-batch was committed.
-    Batch(Box<CommittedProgress>),
+    Batch(Box<Committed>),
+}
+
+/// A micro-batch that was committed.
+#[derive(Debug)]
+pub(super) struct Committed {
+    pub(super) progress: CommittedProgress,
+    /// Currency and amount of each late event, once however many windows it missed.
+    pub(super) late: Vec<(Currency, Amount)>,
+    /// How long writing took, the commit itself included.
+    pub(super) commit_us: i64,
 }
 
 impl Loaded {
     /// Reads the query's last commit.
-    pub(super) async fn load(database: &Database, name: &QueryName) -> Result<Self, DatabaseError> {
+    pub(super) async fn load(
+        database: &Database,
+        lease: LeaseEpoch,
+        name: &QueryName,
+    ) -> Result<Self, DatabaseError> {
         let (query, state) = database.checkpoint_load(name).await?;
         debug!(query.name = %name, query.position = %query.position, "Loaded a query");
-        Ok(Self { rules: Rules::from(&query.spec), query, state, has_read: false })
+        Ok(Self { rules: Rules::from(&query.spec), query, lease, state, has_read: false })
     }
 
     /// What silence could do for the query; nothing when it does not want that, or nothing is open.
@@ -90,25 +106,28 @@ impl Loaded {
         let total = Stopwatch::start();
         self.has_read = true;
         let batch = database.raw_log_batch(&self.rules, self.query.position, events_max).await?;
+        fault_point!("engine.read");
         let read_us = total.elapsed_us();
         let position = batch.last_seq().unwrap_or(self.query.position);
         let compute = Stopwatch::start();
         self.has_read = !batch.is_empty();
         let outcome = self.step(&batch)?;
+        fault_point!("engine.stepped");
         let compute_us = compute.elapsed_us();
         match outcome {
             None if batch.is_empty() && self.query.error.is_none() => Ok(Ran::Nothing),
             None => {
                 // Also takes back an error whose batch was committed all the same.
-                database.checkpoint_skip(&self.query, position).await?;
+                database.checkpoint_skip(self.lease, &self.query, position).await?;
+                fault_point!("engine.skipped");
                 self.query.position = position;
                 self.query.error = None;
                 Ok(if batch.is_empty() { Ran::Nothing } else { Ran::Skipped })
             }
             Some(outcome) => {
                 let spent = BatchDurations { read_us, compute_us, ..BatchDurations::default() };
-                let progress = self.commit(database, &outcome, position, spent, total).await?;
-                Ok(Ran::Batch(Box::new(progress)))
+                let batch = self.commit(database, &outcome, position, spent, total).await?;
+                Ok(Ran::Batch(Box::new(batch)))
             }
         }
     }
@@ -133,17 +152,18 @@ impl Loaded {
         position: Seq,
         mut durations: BatchDurations,
         total: Stopwatch,
-    ) -> Result<CommittedProgress, DatabaseError> {
+    ) -> Result<Committed, DatabaseError> {
         let commit = Stopwatch::start();
-        let prepared = database.checkpoint_prepare(&self.query, position, outcome).await?;
+        let prepared =
+            database.checkpoint_prepare(self.lease, &self.query, position, outcome).await?;
         durations.commit_us = commit.elapsed_us();
         durations.total_us = total.elapsed_us();
         let positions = (self.query.position, position);
         let entry = ProgressEntry::of(self.query.next_batch_id, outcome, positions, durations);
         let timestamp = prepared.commit(&entry).await?;
+        fault_point!("engine.committed");
+        let commit_us = commit.elapsed_us();
         info!(
-            query.name = %self.query.name,
-            batch.id = %entry.batch_id,
             batch.n_events_in = entry.events_in,
             batch.n_late = entry.late_events,
             batch.n_rows = entry.rows_written,
@@ -156,6 +176,15 @@ impl Loaded {
         self.query.watermarks = outcome.watermarks;
         self.query.newest_event_time = outcome.newest_event_time;
         self.query.error = None;
-        Ok(CommittedProgress { query: self.query.name.clone(), timestamp, entry })
+        let progress = CommittedProgress { query: self.query.name.clone(), timestamp, entry };
+        Ok(Committed { progress, late: late_money(&outcome.dropped), commit_us })
     }
+}
+
+/// The money of late events. The entries of one event stand together.
+fn late_money(dropped: &[Dropped]) -> Vec<(Currency, Amount)> {
+    let mut late: Vec<&Dropped> =
+        dropped.iter().filter(|entry| entry.reason == DroppedReason::Late).collect();
+    late.dedup_by_key(|entry| entry.seq);
+    late.into_iter().map(|entry| (entry.key.currency, entry.amount)).collect()
 }

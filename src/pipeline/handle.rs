@@ -1,23 +1,23 @@
-//! The runners of this process, and what the rest of the service may ask of them.
+//! What the rest of the service may ask of the pipeline, on whichever replica it is.
 
-use std::collections::HashMap;
 use std::sync::Arc;
 use std::time::Duration;
 
-use tokio::sync::{Mutex, mpsc, oneshot, watch};
+use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 use tracing::{info, warn};
 
-use super::memory::Memory;
-use super::runner::{Command, Runner};
-use crate::database::{CommittedProgress, Database, DatabaseError, QueryVersion};
-use crate::domain::{QueryName, Seq};
+use super::figures::BatchFigures;
+use super::leadership::Keeper;
+use super::term::Term;
+use crate::database::{CommittedProgress, Database, DatabaseError, LeaseEpoch, RunReply};
+use crate::domain::{QueryName, Seq, Span};
 
-/// How often to look for what other replicas appended or changed.
-const LOOK_EVERY: Duration = Duration::from_millis(250);
-/// Requests to one runner that may wait.
-const COMMANDS_MAX: usize = 64;
+/// How often to look for the leader's answer to a run.
+const ANSWER_LOOK_EVERY: Duration = Duration::from_millis(100);
+/// How long giving the lease back may take.
+const RELEASE_MAX: Duration = Duration::from_secs(1);
 
 /// Why a run of a query did not come to its end.
 #[derive(Debug, thiserror::Error)]
@@ -39,54 +39,92 @@ pub enum RunError {
     Failed(String),
 }
 
-/// The way to the runners. Cheap to clone.
+impl From<DatabaseError> for RunError {
+    fn from(error: DatabaseError) -> Self {
+        match error {
+            DatabaseError::NoSuchQuery(name) => Self::NoSuchQuery(name),
+            error => Self::Failed(error.chain()),
+        }
+    }
+}
+
+/// The way to the runners, here or on the replica that leads. Cheap to clone.
 #[derive(Debug, Clone)]
 pub struct Pipeline {
     shared: Arc<Shared>,
 }
 
+/// What the tasks of the pipeline share.
 #[derive(Debug)]
-struct Shared {
-    database: Database,
+pub(super) struct Shared {
+    pub(super) database: Database,
+    /// How long the lease lasts without being renewed.
+    pub(super) lease: Span,
+    /// This process's time as the leader, while it is.
+    pub(super) term: watch::Sender<Option<Arc<Term>>>,
+    pub(super) stop: CancellationToken,
     head: watch::Sender<Seq>,
-    runners: Mutex<HashMap<QueryName, RunnerHandle>>,
-    stop: CancellationToken,
     end_runs: CancellationToken,
     tasks: TaskTracker,
+    figures: Arc<BatchFigures>,
 }
 
-#[derive(Debug)]
-struct RunnerHandle {
-    version: QueryVersion,
-    commands: mpsc::Sender<Command>,
+impl Shared {
+    /// Begins to run the queries.
+    pub(super) fn begin_term(&self, epoch: LeaseEpoch, database: Database) {
+        let tokens = (self.stop.child_token(), self.end_runs.clone());
+        let shared = (self.tasks.clone(), Arc::clone(&self.figures));
+        let term = Term::new(epoch, database, self.head.clone(), tokens, shared);
+        let term = Arc::new(term);
+        self.tasks.spawn(Arc::clone(&term).look_now_and_then());
+        self.term.send_replace(Some(term));
+    }
+
+    /// Ends it. A batch under way gives up by itself, at its commit at the latest.
+    pub(super) fn end_term(&self, term: &Term) {
+        term.ended.cancel();
+        self.term.send_replace(None);
+    }
 }
 
 impl Pipeline {
-    /// Resumes every query where its last commit left it. `head` says how far the raw log goes;
+    /// Takes the lease if it is free and resumes every query where its last commit left it; else waits
+    /// for the lease, which lasts for `lease` unless it is renewed. `head` says how far the raw log goes;
     /// whoever appends moves it.
-    ///
-    /// # Errors
-    /// [`DatabaseError::Failed`].
-    pub async fn start(
-        database: Database,
-        head: watch::Sender<Seq>,
-    ) -> Result<Self, DatabaseError> {
-        let shared = Shared {
+    pub async fn start(database: Database, head: watch::Sender<Seq>, lease: Span) -> Self {
+        let shared = Arc::new(Shared {
             database,
-            head,
-            runners: Mutex::default(),
+            lease,
+            term: watch::Sender::new(None),
             stop: CancellationToken::new(),
+            head,
             end_runs: CancellationToken::new(),
             tasks: TaskTracker::new(),
-        };
-        let pipeline = Self { shared: Arc::new(shared) };
-        pipeline.look().await?;
-        pipeline.shared.tasks.spawn(pipeline.clone().look_now_and_then());
-        Ok(pipeline)
+            figures: Arc::new(BatchFigures::new()),
+        });
+        let mut keeper = Keeper::new(Arc::clone(&shared));
+        keeper.take().await;
+        shared.tasks.spawn(keeper.keep());
+        Self { shared }
     }
 
-    /// Runs everything that is available to the query now, the batch without data included, or
-    /// `batches_max` batches, and returns their progress entries. Runs of one query take turns.
+    /// Whether this process runs the queries now, as far as it knows.
+    pub fn leads(&self) -> bool {
+        self.shared.term.borrow().is_some()
+    }
+
+    fn term(&self) -> Option<Arc<Term>> {
+        self.shared.term.borrow().clone()
+    }
+
+    /// What was counted of the micro-batches that this process ran.
+    pub fn figures(&self) -> &BatchFigures {
+        &self.shared.figures
+    }
+
+    /// Has everything run that is available to the query now, the batch without data included, or
+    /// `batches_max` batches, and returns their progress entries. Runs of one query take turns. The
+    /// leader runs it, whichever replica is asked.
     ///
     /// # Errors
     /// [`RunError`].
@@ -95,82 +133,47 @@ impl Pipeline {
         name: &QueryName,
         batches_max: Option<u32>,
     ) -> Result<Vec<CommittedProgress>, RunError> {
-        let commands = self.commands(name).await?;
-        let (answer, answered) = oneshot::channel();
-        commands.try_send(Command::Run { batches_max, answer }).map_err(|error| match error {
-            mpsc::error::TrySendError::Full(_) => RunError::Busy,
-            mpsc::error::TrySendError::Closed(_) => RunError::Stopping,
-        })?;
-        answered.await.unwrap_or(Err(RunError::Stopping))
-    }
-
-    async fn commands(&self, name: &QueryName) -> Result<mpsc::Sender<Command>, RunError> {
-        let known = async || {
-            self.shared.runners.lock().await.get(name).map(|runner| runner.commands.clone())
-        };
-        if let Some(commands) = known().await {
-            return Ok(commands);
+        if let Some(term) = self.term()
+            && let Some(ran) = term.run(name, batches_max).await
+        {
+            return ran;
         }
-        // Another replica may have created it a moment ago.
-        self.sync().await.map_err(|error| RunError::Failed(error.chain()))?;
-        known().await.ok_or_else(|| RunError::NoSuchQuery(name.clone()))
+        let elsewhere = self.run_elsewhere(name, batches_max);
+        let ran = self.shared.end_runs.run_until_cancelled(elsewhere).await;
+        ran.unwrap_or(Err(RunError::Stopping))
     }
 
-    /// Makes the runners match the table of queries, after a change to it.
+    /// Leaves the run to whoever leads, or will.
+    async fn run_elsewhere(
+        &self,
+        name: &QueryName,
+        batches_max: Option<u32>,
+    ) -> Result<Vec<CommittedProgress>, RunError> {
+        let database = &self.shared.database;
+        let run_id = database.run_request_put(name, batches_max).await?;
+        let reply = loop {
+            tokio::time::sleep(ANSWER_LOOK_EVERY).await;
+            if let Some(reply) = database.run_request_collect(run_id, name).await? {
+                break reply;
+            }
+        };
+        match reply {
+            RunReply::Ran(batches) => Ok(database.progress_of_batches(name, &batches).await?),
+            RunReply::Paused => Err(RunError::Paused),
+            RunReply::Busy => Err(RunError::Busy),
+            RunReply::Failed(error) => Err(RunError::Failed(error)),
+        }
+    }
+
+    /// Makes the runners match the table of queries, after a change to it. Where another replica leads,
+    /// it sees the change by itself.
     ///
     /// # Errors
     /// [`DatabaseError::Failed`]; the runners are matched again soon in any case.
     pub async fn sync(&self) -> Result<(), DatabaseError> {
-        let mut runners = self.shared.runners.lock().await;
-        let versions = self.shared.database.query_versions().await?;
-        runners.retain(|name, _| versions.iter().any(|(stored, _)| stored == name));
-        for (name, version) in versions {
-            match runners.get_mut(&name) {
-                Some(runner) if runner.version == version => {}
-                // A full queue is looked at again at the next turn.
-                Some(runner) if runner.commands.try_send(Command::Reload).is_ok() => {
-                    runner.version = version
-                }
-                Some(_) => {}
-                None => {
-                    let commands = self.spawn_runner(name.clone());
-                    runners.insert(name, RunnerHandle { version, commands });
-                }
-            }
-        }
-        Ok(())
-    }
-
-    fn spawn_runner(&self, name: QueryName) -> mpsc::Sender<Command> {
-        let (commands, received) = mpsc::channel(COMMANDS_MAX);
-        let runner = Runner {
-            name,
-            database: self.shared.database.clone(),
-            commands: received,
-            head: self.shared.head.subscribe(),
-            stop: self.shared.stop.clone(),
-            end_runs: self.shared.end_runs.clone(),
-            memory: Memory::default(),
-        };
-        self.shared.tasks.spawn(runner.run());
-        commands
-    }
-
-    async fn look(&self) -> Result<(), DatabaseError> {
-        let newest = self.shared.database.raw_log_head().await?;
-        self.shared.head.send_if_modified(|head| {
-            let moved = newest > *head;
-            *head = newest.max(*head);
-            moved
-        });
-        self.sync().await
-    }
-
-    async fn look_now_and_then(self) {
-        while self.shared.stop.run_until_cancelled(tokio::time::sleep(LOOK_EVERY)).await.is_some() {
-            if let Err(error) = self.look().await {
-                warn!(error = %error.chain(), "Could not look for what other replicas did");
-            }
+        match self.term() {
+            Some(term) => term.sync().await,
+            None => Ok(()),
         }
     }
 
@@ -180,12 +183,20 @@ impl Pipeline {
         self.shared.end_runs.cancel();
     }
 
-    /// Lets every runner finish or give up its batch, for at most `wait_max`.
+    /// Lets every runner finish or give up its batch, for at most `wait_max`, and gives the lease back.
     pub async fn stop(&self, wait_max: Duration) {
+        self.end_runs();
         self.shared.stop.cancel();
         self.shared.tasks.close();
         if tokio::time::timeout(wait_max, self.shared.tasks.wait()).await.is_err() {
             info!("Some batches are still running; they are left to roll back");
+        }
+        let Some(term) = self.shared.term.send_replace(None) else { return };
+        let released = self.shared.database.lease_release(term.epoch);
+        match tokio::time::timeout(RELEASE_MAX, released).await {
+            Ok(Ok(())) => {}
+            Ok(Err(error)) => warn!(error = %error.chain(), "The lease is left to run out"),
+            Err(_) => warn!("The lease is left to run out: the database does not answer"),
         }
     }
 }

@@ -5,16 +5,19 @@ use std::time::Duration;
 
 use tokio::sync::watch;
 use tokio::time::{Interval, MissedTickBehavior, Sleep};
+use tracing::{Instrument as _, error_span};
 
 use super::batch::{BatchError, Loaded, Ran};
 use super::suspicion::Suspicion;
-use crate::database::{Database, DatabaseError};
+use crate::database::{Database, DatabaseError, LeaseEpoch};
 use crate::domain::{QueryName, Seq, Span, Trigger};
 
 const BACKOFF_FIRST: Duration = Duration::from_millis(100);
 const BACKOFF_MAX: Duration = Duration::from_secs(5);
 /// No query rests for longer than this.
 const REST_MAX: Duration = Duration::from_millis(20);
+/// Nor for less, so that single events of many tills are not a batch each.
+const REST_MIN: Duration = Duration::from_millis(5);
 
 /// Why a runner wakes up.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -46,12 +49,13 @@ impl Memory {
     pub(super) async fn load(
         &mut self,
         database: &Database,
+        lease: LeaseEpoch,
         name: &QueryName,
     ) -> Result<&mut Loaded, DatabaseError> {
         let loaded = match self.loaded.take() {
             Some(loaded) => loaded,
             None => {
-                let loaded = Loaded::load(database, name).await?;
+                let loaded = Loaded::load(database, lease, name).await?;
                 self.ticks = match loaded.query.spec.trigger {
                     Trigger::Interval { every } => Some(ticks(every.to_duration())),
                     Trigger::Continuous | Trigger::Manual => None,
@@ -70,7 +74,12 @@ impl Memory {
     pub(super) async fn run_batch(&mut self, database: &Database) -> Result<Ran, BatchError> {
         let Self { loaded: Some(loaded), suspicion, .. } = self else { return Ok(Ran::Nothing) };
         let events_max = suspicion.records_max(loaded.query.spec.max_events_per_batch);
-        let ran = loaded.run_batch(database, events_max).await?;
+        let batch = error_span!(
+            "batch",
+            query.name = %loaded.query.name,
+            batch.id = %loaded.query.next_batch_id,
+        );
+        let ran = loaded.run_batch(database, events_max).instrument(batch).await?;
         suspicion.passed(loaded.query.position);
         self.rest = rest_after(&ran, events_max);
         Ok(ran)
@@ -135,9 +144,9 @@ impl Memory {
 /// events, and leave the other half of the time to the rest. One that is behind does not rest.
 fn rest_after(ran: &Ran, events_max: u32) -> Duration {
     match ran {
-        Ran::Batch(progress) if progress.entry.events_in < i64::from(events_max) => {
-            let took_us = progress.entry.durations.total_us.unsigned_abs();
-            Duration::from_micros(took_us).min(REST_MAX)
+        Ran::Batch(batch) if batch.progress.entry.events_in < i64::from(events_max) => {
+            let took_us = batch.progress.entry.durations.total_us.unsigned_abs();
+            Duration::from_micros(took_us).clamp(REST_MIN, REST_MAX)
         }
         Ran::Batch(_) | Ran::Skipped | Ran::Nothing => Duration::ZERO,
     }

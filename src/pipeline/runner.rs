@@ -1,20 +1,25 @@
 //! The long-lived task of one query.
 
+use std::sync::Arc;
+
 use tokio::sync::{mpsc, oneshot, watch};
 use tokio_util::sync::CancellationToken;
 use tracing::{info, warn};
 
-use super::RunError;
 use super::batch::{BatchError, Ran};
+use super::figures::BatchFigures;
+use super::handle::RunError;
 use super::memory::{Due, Memory};
 use super::suspicion::Verdict;
-use crate::database::{CommittedProgress, Database, DatabaseError, Silence, StoredQuery};
+use crate::database::{
+    CommittedProgress, Database, DatabaseError, LeaseEpoch, Silence, StoredQuery,
+};
 use crate::domain::{QueryName, Seq};
 
 /// What a runner can be asked.
 #[derive(Debug)]
 pub(super) enum Command {
-    /// Run what is available and answer with its progress.
+    /// Run what is available and answer with its progress; no answer: the lease was lost first.
     Run {
         batches_max: Option<u32>,
         answer: oneshot::Sender<Result<Vec<CommittedProgress>, RunError>>,
@@ -23,30 +28,34 @@ pub(super) enum Command {
     Reload,
 }
 
-/// The task of one query; it is the only one in this process that runs its batches.
+/// The task of one query; it is the only one that runs its batches while the lease is held.
 pub(super) struct Runner {
     pub(super) name: QueryName,
     pub(super) database: Database,
+    pub(super) lease: LeaseEpoch,
     pub(super) commands: mpsc::Receiver<Command>,
     pub(super) head: watch::Receiver<Seq>,
-    pub(super) stop: CancellationToken,
+    /// Cancelled when this process no longer leads, by this runner if it is the first to know.
+    pub(super) ended: CancellationToken,
     pub(super) end_runs: CancellationToken,
     pub(super) memory: Memory,
+    pub(super) figures: Arc<BatchFigures>,
 }
 
 impl Runner {
-    /// Runs until the service stops or the query is no longer this process's.
+    /// Runs until the lease is lost or given back, or the query is deleted.
     pub(super) async fn run(mut self) {
         loop {
             tokio::select! {
                 biased;
-                () = self.stop.cancelled() => break,
+                () = self.ended.cancelled() => break,
                 command = self.commands.recv() => match command {
                     Some(Command::Reload) => self.memory = Memory::default(),
                     Some(Command::Run { batches_max, answer }) => {
-                        let ran = self.run_available(batches_max).await;
-                        // Nobody waits any more where the client went away; the batches are committed.
-                        let _ = answer.send(ran);
+                        if let Some(ran) = self.run_available(batches_max).await {
+                            // Nobody waits any more where the client went away; the batches are committed.
+                            let _ = answer.send(ran);
+                        }
                     }
                     None => break,
                 },
@@ -64,10 +73,10 @@ impl Runner {
         let failures = self.memory.failures;
         let turn = match self.memory.loaded {
             None => {
-                let loaded = self.memory.load(&self.database, &self.name).await;
+                let loaded = self.memory.load(&self.database, self.lease, &self.name).await;
                 loaded.map(|_| None).map_err(BatchError::from)
             }
-            Some(_) => self.memory.run_batch(&self.database).await.map(Some),
+            Some(_) => self.run_batch().await.map(Some),
         };
         match turn {
             Ok(None) => self.memory.failures = failures,
@@ -80,11 +89,20 @@ impl Runner {
         }
     }
 
+    /// Runs the next batch of the query, which must be loaded, and counts it.
+    async fn run_batch(&mut self) -> Result<Ran, BatchError> {
+        let ran = self.memory.run_batch(&self.database).await?;
+        if let Ran::Batch(batch) = &ran {
+            self.figures.note(batch);
+        }
+        Ok(ran)
+    }
+
     /// Closes windows by the wall clock, if nothing has been received for as long as the query says.
     async fn close_if_idle(&mut self) {
         let Some(loaded) = &self.memory.loaded else { return };
         let Some(wanted) = loaded.idle_closing() else { return };
-        match self.database.idle_heartbeat_append(&loaded.query, wanted).await {
+        match self.database.idle_heartbeat_append(self.lease, &loaded.query, wanted).await {
             Ok(Silence::TooShort(wait)) => self.memory.look_for_silence_after(wait),
             Ok(Silence::Appended(seq)) => {
                 info!(query.name = %self.name, heartbeat.seq = %seq, "Nothing came for {}", wanted.timeout);
@@ -94,30 +112,36 @@ impl Runner {
         }
     }
 
-    /// Runs what was in the log when this began, then the batch without data if one is owed.
+    /// Runs what was in the log when this began, then the batch without data if one is owed. Nothing
+    /// when the lease is lost before that is done.
     async fn run_available(
         &mut self,
         batches_max: Option<u32>,
-    ) -> Result<Vec<CommittedProgress>, RunError> {
-        let ran = self.try_run_available(batches_max).await;
-        match ran {
+    ) -> Option<Result<Vec<CommittedProgress>, RunError>> {
+        let refused = match self.try_run_available(batches_max).await {
             Ok(progress) => {
                 self.memory.failures = 0;
-                Ok(progress)
+                return Some(Ok(progress));
             }
-            Err(Refused::Paused) => Err(RunError::Paused),
-            Err(Refused::Stopping) => Err(RunError::Stopping),
-            Err(Refused::Batch(BatchError::Database(DatabaseError::NoSuchQuery(name)))) => {
+            Err(refused) => refused,
+        };
+        Some(Err(match refused {
+            Refused::Paused => RunError::Paused,
+            Refused::Stopping => RunError::Stopping,
+            Refused::Batch(BatchError::Database(DatabaseError::NoSuchQuery(name))) => {
                 self.memory = Memory::default();
                 self.memory.gone = true;
-                Err(RunError::NoSuchQuery(name))
+                RunError::NoSuchQuery(name)
             }
-            Err(Refused::Batch(error)) => {
+            Refused::Batch(error) => {
                 let copy = error.chain();
                 self.note(error).await;
-                Err(RunError::Failed(copy))
+                if self.ended.is_cancelled() {
+                    return None;
+                }
+                RunError::Failed(copy)
             }
-        }
+        }))
     }
 
     async fn try_run_available(
@@ -132,14 +156,14 @@ impl Runner {
             if self.end_runs.is_cancelled() {
                 return Err(Refused::Stopping);
             }
-            let loaded = self.memory.load(&self.database, &self.name).await?;
+            let loaded = self.memory.load(&self.database, self.lease, &self.name).await?;
             if loaded.query.paused {
                 return Err(Refused::Paused);
             }
             // What is appended from now on can wait; only a watermark still owed cannot.
             let last = loaded.query.position >= head;
-            match self.memory.run_batch(&self.database).await {
-                Ok(Ran::Batch(entry)) => progress.push(*entry),
+            match self.run_batch().await {
+                Ok(Ran::Batch(batch)) => progress.push(batch.progress),
                 Ok(Ran::Skipped) => {}
                 Ok(Ran::Nothing) => break,
                 Err(BatchError::Database(DatabaseError::ProgressMoved)) => {
@@ -163,17 +187,24 @@ impl Runner {
                 info!(query.name = %self.name, "The query was moved on elsewhere; reading it again");
             }
             BatchError::Database(DatabaseError::NoSuchQuery(_)) => self.memory.gone = true,
+            BatchError::Database(DatabaseError::LeaseLost) => self.ended.cancel(),
+            // Another leads now, or the service stops: nobody is waiting to hear of it here.
+            error if self.ended.is_cancelled() => {
+                info!(query.name = %self.name, error = %error.chain(), "A micro-batch was given up");
+            }
             error => {
                 self.memory.failures = self.memory.failures.saturating_add(1);
                 let chain = error.chain();
+                let batch_id = loaded.as_ref().map(|loaded| loaded.query.next_batch_id.get());
                 warn!(
                     query.name = %self.name,
+                    batch.id = batch_id,
                     query.n_failures = self.memory.failures,
                     error = %chain,
                     "A micro-batch failed; trying again in {:?}", self.memory.backoff(),
                 );
                 // While the database is away there is nobody to tell either.
-                let _ = self.database.query_failed(&self.name, &chain).await;
+                let _ = self.database.query_failed(self.lease, &self.name, &chain).await;
                 if let Some(loaded) = loaded.filter(|loaded| loaded.blames_a_record(&error)) {
                     self.suspect(&loaded.query, &chain).await;
                 }
@@ -189,18 +220,20 @@ impl Runner {
             Verdict::TryAgain => {}
             // Looking for it takes many failures, none of which makes the next less promising.
             Verdict::Halve => self.memory.failures = 1,
-            Verdict::SetAside => match self.database.poison_set_aside(query, reason).await {
-                Ok(seq) => {
-                    let seq = seq.map(Seq::get);
-                    warn!(query.name = %self.name, poison.seq = seq, "Going on without a record");
-                    self.memory.failures = 0;
+            Verdict::SetAside => {
+                match self.database.poison_set_aside(self.lease, query, reason).await {
+                    Ok(seq) => {
+                        let seq = seq.map(Seq::get);
+                        warn!(query.name = %self.name, poison.seq = seq, "Going on without a record");
+                        self.memory.failures = 0;
+                    }
+                    Err(error) => warn!(
+                        query.name = %self.name,
+                        error = %error.chain(),
+                        "Could not set a record aside; looking for it again",
+                    ),
                 }
-                Err(error) => warn!(
-                    query.name = %self.name,
-                    error = %error.chain(),
-                    "Could not set a record aside; looking for it again",
-                ),
-            },
+            }
         }
     }
 }

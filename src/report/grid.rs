@@ -3,8 +3,8 @@
 use crate::http::ReportText;
 use crate::table::Cell;
 
-/// Too long for a line; the other forms have it.
-const LEFT_OUT: &str = "late_event_ids";
+/// Too long for a line: findings stand below, and the other forms have the ids.
+const LEFT_OUT: [&str; 2] = ["late_event_ids", "findings"];
 
 /// The report as text, ended by a newline.
 pub(super) fn text(report: &ReportText) -> String {
@@ -17,6 +17,9 @@ pub(super) fn text(report: &ReportText) -> String {
             text.push_str(&format!("  {name:width$}  {told}\n"));
         }
     }
+    for finding in report.findings() {
+        text.push_str(&format!("\n{}\n", plain(&finding)));
+    }
     text.push_str(&format!("\n{} windows, {} unexplained\n", lines.len(), report.unexplained()));
     text
 }
@@ -28,7 +31,7 @@ fn grid(names: &[String], lines: &[Vec<Cell>]) -> String {
             lines.iter().map(|line| line.get(index).map_or(String::new(), shown)).collect();
         let is_figure = name.ends_with("_orders") || name.ends_with("_revenue");
         let says_nothing = is_figure && cells.iter().all(|cell| is_zero(cell));
-        if name == LEFT_OUT || says_nothing && !is_side(name) {
+        if LEFT_OUT.contains(&name.as_str()) || says_nothing && !is_side(name) {
             continue;
         }
         let width = cells.iter().map(|cell| cell.chars().count()).max().unwrap_or(0);
@@ -57,10 +60,12 @@ fn is_zero(cell: &str) -> bool {
 fn shown(cell: &Cell) -> String {
     match cell {
         Cell::Nothing => String::new(),
-        Cell::Text(text) | Cell::Exact(text) => {
-            text.chars().map(|one| if one.is_control() { '\u{fffd}' } else { one }).collect()
-        }
+        Cell::Text(text) | Cell::Exact(text) => plain(text),
     }
+}
+
+fn plain(text: &str) -> String {
+    text.chars().map(|one| if one.is_control() { '\u{fffd}' } else { one }).collect()
 }
 
 #[cfg(test)]

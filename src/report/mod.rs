@@ -8,10 +8,10 @@ mod spinner;
 
 use std::io::{self, Write as _};
 
-use crate::app::StartError;
+use crate::app::{StartError, on_database};
 use crate::config::{ReportFormat, ReportSettings};
 use crate::database::{Database, DatabaseError, PoolSizes, RecountRange};
-use crate::embedded::{EmbeddedError, SharedPostgres};
+use crate::embedded::EmbeddedError;
 use crate::http::{Depth, ReportText};
 use crate::telemetry::{self, LogFormat};
 use spinner::Spinner;
@@ -48,7 +48,13 @@ impl ReportError {
     /// What the process answers.
     pub const fn exit_code(&self) -> u8 {
         match self {
-            Self::Database(DatabaseError::Address(_) | DatabaseError::NoSuchQuery(_)) => EXIT_USAGE,
+            Self::Database(
+                DatabaseError::Address(_)
+                | DatabaseError::NoSuchQuery(_)
+                | DatabaseError::NotYet { .. }
+                | DatabaseError::BeforeHistory { .. }
+                | DatabaseError::TooManyWindows { .. },
+            ) => EXIT_USAGE,
             Self::Embedded(error) if error.is_setting() => EXIT_USAGE,
             Self::Start(error) if error.is_setting() => EXIT_USAGE,
             Self::Write(_) => EXIT_CANNOT_WRITE,
@@ -63,26 +69,12 @@ impl ReportError {
 /// [`ReportError`] says why there is none.
 pub fn run(settings: &ReportSettings, depth: Depth) -> Result<u8, ReportError> {
     telemetry::start(&settings.log, LogFormat::Text);
-    let runtime = tokio::runtime::Runtime::new().map_err(|source| StartError::System {
-        doing: "start the threads of the report",
-        source,
+    let report = on_database(&settings.database, async |url| {
+        let spinner = Spinner::start(format!("Recounting {}", settings.query));
+        let report = report(settings, url, depth).await;
+        spinner.end();
+        report.map_err(ReportError::from)
     })?;
-    let (private, url) = match settings.database.url() {
-        Some(url) => (None, url.to_owned()),
-        None => {
-            let private = SharedPostgres::start_or_find(&settings.database.embedded())?;
-            let url = private.url().to_owned();
-            (Some(private), url)
-        }
-    };
-    let spinner = Spinner::start(format!("Recounting {}", settings.query));
-    let report = runtime.block_on(report(settings, &url, depth));
-    spinner.end();
-    runtime.shutdown_background();
-    if let Some(private) = private {
-        private.stop()?;
-    }
-    let report = report?;
     print(&report, settings.format).map_err(ReportError::Write)?;
     Ok(if report.unexplained() == 0 { 0 } else { EXIT_UNEXPLAINED })
 }
@@ -96,9 +88,10 @@ async fn report(
     let database = database.with_long_reads();
     let end = |end: Option<crate::domain::RangeEnd>| end.map(|end| end.0);
     let range = RecountRange { from: end(settings.from), to: end(settings.to) };
-    let snapshot = database.reconciliation_snapshot(&settings.query, range).await;
+    let snapshot =
+        database.reconciliation_snapshot(&settings.query, range, end(settings.as_of)).await;
     database.close().await;
-    Ok(ReportText::of(&snapshot?, depth))
+    Ok(ReportText::of(snapshot?, depth))
 }
 
 fn print(report: &ReportText, format: ReportFormat) -> io::Result<()> {

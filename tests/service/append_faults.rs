@@ -14,11 +14,12 @@ use crate::support::faulted_store::{identified, start};
 use crate::support::{TestDatabase, a_sale};
 
 const SETTINGS: IntakeSettings = IntakeSettings {
-    queue_events_max: 100,
+    queue_events_max: 1_000,
     queue_bytes_max: 100_000,
-    commit_events_max: 100,
+    commit_events_max: 1_000,
     future_guard: FutureGuard { skew_max: Some(tillmark::domain::Span::HOUR) },
 };
+const LARGE: u32 = 200;
 const FAULTS: [Fault; 2] = [Fault::NotApplied, Fault::AppliedButReportedFailed];
 
 /// Three posts of one till: new events, one of them twice; a retry with something new; one id with
@@ -34,38 +35,86 @@ fn posts(till: &str) -> [Vec<Value>; 3] {
     ]
 }
 
+/// So many events as are copied in at once; then all of them again, with a new one.
+fn large_posts(till: &str) -> [Vec<Value>; 2] {
+    let sale = |number: u32| a_sale(&format!("{till}-{number}"), "09:05:00", "1.00");
+    [(0..LARGE).map(sale).collect(), (0..=LARGE).map(sale).collect()]
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn each_event_is_in_the_log_once_whatever_call_of_its_append_fails() {
     let database = TestDatabase::create().await;
-    let proxy = FaultProxy::start(&database.url);
     for fault in FAULTS {
-        let mut nth = 0;
-        loop {
-            nth += 1;
-            let till = format!("{fault:?}-{nth}");
-            let place = format!("call {nth} of the appends, {fault:?}");
-            let store = start(&proxy.url).await;
-            let (intake, writer) =
-                Intake::start(store.clone(), SETTINGS, watch::Sender::new(Seq::START));
-            proxy.count(Some((nth, fault)));
-            let mut answers = BTreeMap::new();
-            for post in posts(&till) {
-                let events = identified(&post);
-                let ids = events.iter().map(|one| one.event.event_id.as_str().to_owned());
-                let ids: Vec<String> = ids.collect();
-                let answer = post_until_answered(&intake, &events, &place).await;
-                answers.extend(ids.into_iter().zip(answer));
+        let calls = fail_every_call(&database, fault, posts, async |till, answers, place| {
+            assert_stored(&database, till, answers, place).await;
+        });
+        assert!(calls.await > 25);
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_same_of_large_posts_that_are_copied_in() {
+    let database = TestDatabase::create().await;
+    for fault in FAULTS {
+        let calls = fail_every_call(&database, fault, large_posts, async |till, answers, place| {
+            let stored: Vec<(String, i64)> = sqlx::query_as(
+                "select event_id, seq from raw_events join event_keys using (event_id, seq)
+                 where starts_with(event_id, $1)",
+            )
+            .bind(format!("{till}-"))
+            .fetch_all(&database.pool)
+            .await
+            .unwrap();
+            assert_eq!((stored.len(), answers.len()), (201, 201), "{place}");
+            for (event_id, seq) in stored {
+                let (Appended::Accepted(at) | Appended::Duplicate(at)) = answers[&event_id] else {
+                    panic!("{place}: {event_id} is answered {:?}", answers[&event_id]);
+                };
+                assert_eq!(at, Seq::new(seq), "{place}: {event_id}");
             }
-            let met = proxy.stop_counting();
-            drop(intake);
-            writer.await.unwrap();
-            store.close().await;
-            assert_stored(&database, &till, &answers, &format!("{place}: {:?}", met.failed)).await;
-            if met.failed.is_none() {
-                assert!(nth > 25, "an append has only {nth} calls");
-                println!("{} calls failed, one in each run: {fault:?}", nth - 1);
-                break;
-            }
+            let all = "select count(*) - count(distinct event_id) from raw_events";
+            assert_eq!(database.number(all).await, 0, "{place}: an event stands twice");
+        });
+        // Begin, lock, two copies of two calls each, commit, flush; then the same up to the first
+        // copy, its rollback, and the statement that can tell.
+        assert!(calls.await > 12);
+    }
+}
+
+/// Runs the posts again and again, each time with the next call failing, until none is left to fail.
+/// Answers how many there were.
+async fn fail_every_call<const POSTS: usize>(
+    database: &TestDatabase,
+    fault: Fault,
+    posts: fn(&str) -> [Vec<Value>; POSTS],
+    assert_stored: impl AsyncFn(&str, &BTreeMap<String, Appended>, &str),
+) -> u32 {
+    let proxy = FaultProxy::start(&database.url);
+    let mut nth = 0;
+    loop {
+        nth += 1;
+        let till = format!("{fault:?}-{nth}");
+        let place = format!("call {nth} of the appends, {fault:?}");
+        let store = start(&proxy.url).await;
+        let (intake, writer) =
+            Intake::start(store.clone(), SETTINGS, watch::Sender::new(Seq::START));
+        proxy.count(Some((nth, fault)));
+        let mut answers = BTreeMap::new();
+        for post in posts(&till) {
+            let events = identified(&post);
+            let ids = events.iter().map(|one| one.event.event_id.as_str().to_owned());
+            let ids: Vec<String> = ids.collect();
+            let answer = post_until_answered(&intake, &events, &place).await;
+            answers.extend(ids.into_iter().zip(answer));
+        }
+        let met = proxy.stop_counting();
+        drop(intake);
+        writer.await.unwrap();
+        store.close().await;
+        assert_stored(&till, &answers, &format!("{place}: {:?}", met.failed)).await;
+        if met.failed.is_none() {
+            println!("{} calls failed, one in each run: {fault:?}", nth - 1);
+            return nth - 1;
         }
     }
 }

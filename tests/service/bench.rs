@@ -2,7 +2,7 @@
 
 use std::process::Command;
 
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use crate::support::{TestDatabase, TestService};
 
@@ -89,6 +89,21 @@ async fn a_full_queue_is_waited_for_with_the_same_ids() {
     assert_eq!(database.number("select count(*) from raw_events").await, 600);
 }
 
+#[tokio::test(flavor = "multi_thread")]
+async fn a_service_that_asks_for_a_key_is_shown_one() {
+    let database = TestDatabase::create().await;
+    let service = TestService::start(&database).await;
+    let asked = json!({ "name": "load", "scopes": ["events:write", "admin"] });
+    let made = service.post("/v1/keys", asked).await;
+    let key = made.body["key"].as_str().unwrap_or_else(|| panic!("{}", made.body));
+    let (_, report) = run(bench(&service, "--connections 1 --events 3")).await;
+    assert_eq!(report["statuses"], json!({ "401": 3 }), "{report}");
+    let mut command = bench(&service, "--connections 1 --events 3");
+    command.env("TILLMARK_KEY", key);
+    let (code, report) = run(command).await;
+    assert_eq!((code, &report["accepted"]), (Some(0), &3.into()), "{report}");
+}
+
 #[test]
 fn made_up_events_go_to_a_service_on_this_machine_or_nowhere() {
     for (arguments, code, said) in [
@@ -97,6 +112,7 @@ fn made_up_events_go_to_a_service_on_this_machine_or_nowhere() {
         (["--duration", "11 minutes"], 64, "is not between 1 millisecond and 10 minutes"),
         (["--duplicates", "5"], 64, "is not a share from `0%` to `100%`"),
         (["--events", "20000001"], 64, "20000001"),
+        (["--key", "a b"], 64, "is not a key"),
     ] {
         let mut command = Command::new(env!("CARGO_BIN_EXE_tillmark"));
         let output = command.args(["bench", "ingest"]).args(arguments).output().unwrap();

@@ -179,6 +179,10 @@ async fn late_events_are_booked_once_and_the_rows_stay() {
         (&first["event_ids"], &first["booked_by"]),
         (&json!(["1006-placed"]), &json!("finance"))
     );
+    assert_eq!(
+        (&first["difference"], &first["note"]),
+        (&json!({"orders": 1, "revenue": "22.00"}), &json!("till 7 was offline"))
+    );
     let cursor = listed["next_cursor"].as_str().unwrap();
     let path = format!("/v1/queries/hourly_sales/corrections?limit=1&cursor={cursor}");
     assert_eq!(get(&service, &path).await["corrections"][0]["number"], 2);

@@ -32,7 +32,9 @@ pub(super) fn need_of(method: &str, path: &str) -> (&'static str, Bound) {
         ("post", "/v1/events") => ("events:write", Bound::Own),
         ("post", "/v1/heartbeats") => ("events:write", Bound::Same),
         ("get", "/v1/events/{event_id}" | "/v1/queries" | "") => ("sales:read", Bound::Own),
-        ("get", "/windows" | "/v1/hourly-sales" | "/dropped-events") => ("sales:read", Bound::Own),
+        ("get", "/windows" | "/v1/hourly-sales" | "/dropped-events" | "/v1/stream") => {
+            ("sales:read", Bound::Own)
+        }
         ("get", "/progress" | "/v1/progress" | "/metrics") => ("sales:read", Bound::Refused),
         ("get", "/reconciliation" | "/v1/reconciliation") => ("finance", Bound::Own),
         ("get", "/lateness" | "/corrections") => ("finance", Bound::Own),
@@ -140,7 +142,9 @@ pub(super) fn filled_in(method: &str, path: &str) -> String {
     let filled = path.replace("{name}", name).replace("{event_id}", "own-placed");
     let filled = filled.replace("{key_id}", "ffffffffffff");
     match path {
-        "/v1/hourly-sales" | "/v1/reconciliation" => format!("{filled}?query=by_store"),
+        "/v1/hourly-sales" | "/v1/reconciliation" | "/v1/stream" => {
+            format!("{filled}?query=by_store")
+        }
         _ => filled,
     }
 }

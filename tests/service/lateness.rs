@@ -3,6 +3,7 @@
 use serde_json::{Value, json};
 use sqlx::AssertSqlSafe;
 
+use super::report_ranges::database_read_by_indexes;
 use crate::support::{TestDatabase, TestService, a_sale};
 
 fn at_till(store: &str, till: &str, mut sale: Value) -> Value {
@@ -115,4 +116,73 @@ async fn quantiles_are_those_of_percentile_disc() {
             assert_eq!(answered.to_vec(), expected, "{source} {delay}");
         }
     }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_range_is_measured_as_if_the_whole_log_had_been_read() {
+    let database = database_read_by_indexes().await;
+    let service = TestService::start(&database).await;
+    // Four days in order but for some disorder, stragglers of up to two days, and heartbeats of which one
+    // in a hundred runs ahead by half a day.
+    database
+        .execute(
+            "insert into raw_events (seq, received_at, kind, event_id, order_id, status, amount, currency, event_time, store_id)
+             select nextval('raw_events_seq'), time, case when n % 50 = 0 then 'heartbeat' else 'event' end,
+                 case when n % 50 = 0 then 'till-9' else 'e' || n end,
+                 'o' || n, case when n % 9 = 0 then 'paid' else 'placed' end, 1, 'USD', case
+                     when n % 5000 = 0 then time + interval '12 hours'
+                     when n % 701 = 0 then time - (n % 48) * interval '1 hour'
+                     else time - (n * 7919 % 6007) * interval '0.1003 seconds' end, 'S' || n % 3
+             from (select n, timestamptz '2026-10-01T00:00Z' + n * interval '15 seconds' as time
+                 from generate_series(1, 23000) n) n",
+        )
+        .await;
+    for (from, to) in [
+        ("2026-10-01T00:00:00Z", "2026-10-02T00:00:00Z"),
+        ("2026-10-02T00:00:00Z", "2026-10-02T12:00:00Z"),
+        ("2026-10-02T20:50:00Z", "2026-10-02T21:00:00Z"),
+        ("2026-10-04T00:00:00Z", "2200-01-01T00:00:00Z"),
+    ] {
+        let path = format!("/v1/queries/hourly_sales/lateness?from={from}&to={to}");
+        let told = service.get(&path).await.body;
+        let naive = format!(
+            "select array[count(*), floor(percentile_disc(0.5) within group (order by disorder)),
+                 floor(percentile_disc(0.99) within group (order by disorder)), floor(max(disorder))]::bigint[]
+             from (select *, extract(epoch from greatest(interval '0', max(event_time) over (
+                     order by seq rows between unbounded preceding and 1 preceding) - event_time)) * 1000 as disorder
+                 from raw_events where status = 'placed' or kind = 'heartbeat') heard
+             where kind = 'event' and event_time >= '{from}' and event_time < '{to}'"
+        );
+        let expected: Vec<i64> =
+            sqlx::query_scalar(AssertSqlSafe(naive)).fetch_one(&database.pool).await.unwrap();
+        let disorder = &told["total"]["disorder"];
+        let answered = [
+            &disorder["count"],
+            &disorder["p50"]["ms"],
+            &disorder["p99"]["ms"],
+            &disorder["max"]["ms"],
+        ];
+        assert_eq!(answered.map(|one| one.as_i64().unwrap()).to_vec(), expected, "{path}");
+        assert!(expected[3] > 0, "{path}");
+        let newest = told["newest"].as_array().unwrap().iter();
+        let of_store = newest.filter(|one| one["store_id"] == "S1").map(|one| &one["event_time"]);
+        let in_range = of_store.filter(|time| (from..to).contains(&time.as_str().unwrap()));
+        assert_eq!(in_range.count(), 1, "{path}");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn thirty_thousand_tills_are_measured_one_by_one() {
+    let database = TestDatabase::create().await;
+    let service = TestService::start(&database).await;
+    database
+        .execute(
+            "insert into raw_events (seq, received_at, event_id, order_id, status, amount, currency, event_time, store_id, till_id)
+             select nextval('raw_events_seq'), time, 'e' || n, 'o' || n, 'placed', 1, 'USD', time, 'S' || n % 10000, 't' || n % 3
+             from (select n, timestamptz '2026-10-01T00:00Z' + n * interval '1 second' as time
+                 from generate_series(1, 60000) n) n",
+        )
+        .await;
+    let answer = service.get("/v1/queries/hourly_sales/lateness?by=till_id&limit=2").await;
+    assert_eq!((answer.status, &answer.body["sources_count"]), (200, &json!(30_000)));
 }

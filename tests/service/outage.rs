@@ -3,50 +3,9 @@
 use std::time::Duration;
 
 use serde_json::json;
-use tokio::net::{TcpListener, UnixStream};
-use tokio::task::{JoinHandle, JoinSet};
 
+use crate::support::tcp_way::TcpWay;
 use crate::support::{TestDatabase, TestService, a_sale};
-
-/// Carries connections on to the server's socket; aborted, it cuts them all.
-fn carry(listener: TcpListener, socket: String) -> JoinHandle<()> {
-    tokio::spawn(async move {
-        let mut carried = JoinSet::new();
-        while let Ok((mut client, _)) = listener.accept().await {
-            let socket = socket.clone();
-            carried.spawn(async move {
-                let mut server = UnixStream::connect(socket).await.unwrap();
-                let _ = tokio::io::copy_bidirectional(&mut client, &mut server).await;
-            });
-        }
-    })
-}
-
-/// A way to the server of `database` that can be cut: its address for the service, the way, and the
-/// server's socket.
-async fn way_to(database: &TestDatabase) -> (String, JoinHandle<()>, String) {
-    let part = |name: &str| {
-        let (_, rest) = database.url.split_once(name).unwrap();
-        rest.split(['?', '&']).next().unwrap()
-    };
-    let socket = format!("{}/.s.PGSQL.{}", part("host="), part("port="));
-    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
-    let address = listener.local_addr().unwrap();
-    let url = format!("postgres://{}@{address}/{}", part("user="), part("postgres:///"));
-    (url, carry(listener, socket.clone()), socket)
-}
-
-/// Cuts the way, with all connections on it.
-async fn cut(way: JoinHandle<()>) {
-    way.abort();
-    assert!(way.await.is_err_and(|error| error.is_cancelled()));
-}
-
-/// Takes connections where the way began, and says nothing.
-async fn silence_at(url: &str) -> TcpListener {
-    let (_, rest) = url.split_once('@').unwrap();
-    TcpListener::bind(rest.split('/').next().unwrap()).await.unwrap()
-}
 
 /// What `tillmark healthcheck` answers for a service that listens there.
 async fn healthcheck(listen: &str) -> Option<i32> {
@@ -59,8 +18,8 @@ async fn healthcheck(listen: &str) -> Option<i32> {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_service_is_not_ready_while_its_database_is_away_and_recovers_by_itself() {
     let database = TestDatabase::create().await;
-    let (url, way, socket) = way_to(&database).await;
-    let service = TestService::start_with(&[("DATABASE_URL", &url)]).await;
+    let mut way = TcpWay::to(&database).await;
+    let service = TestService::start_with(&[("DATABASE_URL", &way.url)]).await;
 
     let listen = service.base.trim_start_matches("http://");
     let (_, port) = listen.split_once(':').unwrap();
@@ -79,12 +38,12 @@ async fn a_service_is_not_ready_while_its_database_is_away_and_recovers_by_itsel
         assert_eq!(service.get("/livez").await.status, 200);
         assert_eq!(healthcheck(listen).await, Some(1));
     };
-    cut(way).await;
+    way.cut().await;
     assert_away().await;
-    let silent = silence_at(&url).await;
+    let silent = way.silence().await;
     assert_away().await;
 
-    carry(silent, socket);
+    way.carry(silent);
     let recovered = async {
         while service.get("/readyz").await.status != 200 {
             tokio::time::sleep(Duration::from_millis(50)).await;
@@ -100,8 +59,8 @@ async fn a_service_is_not_ready_while_its_database_is_away_and_recovers_by_itsel
 #[tokio::test(flavor = "multi_thread")]
 async fn no_key_is_good_for_long_while_nobody_can_tell_whether_it_was_revoked() {
     let database = TestDatabase::create().await;
-    let (url, way, socket) = way_to(&database).await;
-    let service = TestService::start_with(&[("DATABASE_URL", &url)]).await;
+    let mut way = TcpWay::to(&database).await;
+    let service = TestService::start_with(&[("DATABASE_URL", &way.url)]).await;
     let made = json!({ "name": "head office", "scopes": ["admin"] });
     let made = service.post("/v1/keys", made).await;
     let key = made.body["key"].as_str().unwrap();
@@ -116,13 +75,13 @@ async fn no_key_is_good_for_long_while_nobody_can_tell_whether_it_was_revoked() 
         waited.unwrap_or_else(|_| panic!("it answers {status} within 10 s"));
     };
     status_is(200).await;
-    cut(way).await;
-    let silent = silence_at(&url).await;
+    way.cut().await;
+    let silent = way.silence().await;
     status_is(503).await;
     let answer = service.get_as(key, "/v1/limits").await;
     assert_eq!(answer.body["type"], "/problems/database-away");
     assert_eq!(service.get("/v1/limits").await.status, 503, "nor is it told what is no key");
     assert_eq!(service.get("/livez").await.status, 200);
-    carry(silent, socket);
+    way.carry(silent);
     status_is(200).await;
 }

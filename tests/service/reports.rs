@@ -60,7 +60,77 @@ start                 end                   currency  stream_orders  stream_reve
     for command in ["recount", "reconcile"] {
         let (code, table, _) = tillmark(&database, &[command, "hourly_sales"]);
         assert!(code == 1 && table.contains("unexplained"), "{code} {table}");
+        let named =
+            "\n2026-10-01T09:00:00Z: the stream's row, the ledger and the raw log disagree: ";
+        assert!(table.contains(named), "{table}");
     }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_is_wrong_is_said_in_every_form_also_when_it_belongs_to_no_window() {
+    let database = TestDatabase::create().await;
+    let service = TestService::start(&database).await;
+    service
+        .post_events(&[a_sale("1", "09:05:00", "20.00"), a_sale("2", "11:10:00", "20.00")])
+        .await;
+    service.wait_until_idle("hourly_sales").await;
+    database
+        .execute(
+            "insert into window_rows select query_id, window_start, window_end, 'ZZZ', group_keys, orders, revenue,
+                 batch_id, written_at, closed_by from window_rows where closed_by is not null
+                 and query_id = (select query_id from queries where name = 'hourly_sales');
+             update window_rows set orders = 7 where closed_by is not null and currency = 'USD'",
+        )
+        .await;
+    let path = "/v1/reconciliation";
+    let report = service.get(path).await.body;
+    let (nine, elsewhere) = (&report["windows"][0]["findings"], &report["findings"]);
+    assert_eq!((nine.as_array().unwrap().len(), elsewhere.as_array().unwrap().len()), (1, 1));
+    assert_eq!(report["unexplained"], 2);
+
+    let csv = service.get(&format!("{path}?format=csv")).await.body;
+    let mut reader = csv::Reader::from_reader(csv.as_str().unwrap().as_bytes());
+    let rows: Vec<csv::StringRecord> = reader.records().map(Result::unwrap).collect();
+    let told = |row: &csv::StringRecord| {
+        let findings: Value = serde_json::from_str(&row[row.len() - 1]).unwrap();
+        (row[0].to_owned(), row[row.len() - 2].to_owned(), findings)
+    };
+    assert_eq!(told(&rows[0]), ("2026-10-01T09:00:00Z".into(), "unexplained".into(), nine.clone()));
+    let last = rows.last().unwrap();
+    assert_eq!(told(last), (String::new(), "unexplained".into(), elsewhere.clone()));
+
+    let lines = service.get(&format!("{path}?format=ndjson")).await.body;
+    let last: Value =
+        serde_json::from_str(lines.as_str().unwrap().lines().last().unwrap()).unwrap();
+    assert_eq!(last, serde_json::json!({"status": "unexplained", "findings": elsewhere}));
+
+    for command in ["recount", "reconcile"] {
+        let (code, table, _) = tillmark(&database, &[command, "hourly_sales"]);
+        let sentence = format!("\n{}\n", elsewhere[0].as_str().unwrap());
+        assert!(code == 1 && table.contains(&sentence), "{table}");
+        let (_, json, _) = tillmark(&database, &[command, "hourly_sales", "--format", "json"]);
+        let json: Value = serde_json::from_str(&json).unwrap();
+        assert_eq!((&json["findings"], &json["windows"][0]["findings"]), (elsewhere, nine));
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_command_line_reads_as_of_a_moment_too() {
+    let database = TestDatabase::create().await;
+    let service = TestService::start(&database).await;
+    service.post_events(&[a_sale("1", "09:05:00", "20.00")]).await;
+    service.wait_until_idle("hourly_sales").await;
+    let then = service.get("/v1/reconciliation").await.body;
+    service.post_events(&[a_sale("2", "12:10:00", "20.00")]).await;
+    service.wait_until_idle("hourly_sales").await;
+    let moment = then["as_of"].as_str().unwrap();
+    let arguments = ["reconcile", "hourly_sales", "--format", "json", "--as-of", moment];
+    let (code, json, said) = tillmark(&database, &arguments);
+    assert_eq!(code, 0, "{said}");
+    assert_eq!(serde_json::from_str::<Value>(&json).unwrap(), then);
+    let (code, _, said) =
+        tillmark(&database, &["recount", "hourly_sales", "--as-of", "2199-01-01T00:00:00Z"]);
+    assert!(code == 64 && said.contains("is in the future"), "{code} {said}");
 }
 
 #[tokio::test(flavor = "multi_thread")]

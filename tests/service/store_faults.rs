@@ -43,7 +43,15 @@ async fn prove_one(rule: &Value, fault: Fault, met: &Met<'_>) {
     let Proof { calls, failed, traces } = &proof;
     println!("{calls} calls failed, one in each run: {fault:?}");
     assert!(*calls >= 50, "{calls} calls");
-    let everywhere = ["BEGIN", "COMMIT", "copy (select", "update queries", "insert into progress"];
+    let everywhere = [
+        "BEGIN",
+        "COMMIT",
+        "copy (select",
+        "with leader as",
+        "insert into progress",
+        "select epoch, holder",
+        "update leadership",
+    ];
     for statement in everywhere.iter().chain(met.statements) {
         assert!(failed.iter().any(|one| one.starts_with(statement)), "{statement} never failed");
     }

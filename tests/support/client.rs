@@ -1,6 +1,6 @@
 //! Answers, and events to post.
 
-use std::io::Write as _;
+use std::io::{Read as _, Write as _};
 
 use serde_json::{Value, json};
 
@@ -16,7 +16,10 @@ impl Answer {
     pub async fn of(request: reqwest::RequestBuilder) -> Self {
         let answer = request.send().await.unwrap();
         let (status, headers) = (answer.status().as_u16(), answer.headers().clone());
-        let text = answer.text().await.unwrap();
+        // A stream does not end by itself.
+        let streams =
+            answer.headers().get("content-type").is_some_and(|kind| kind == "text/event-stream");
+        let text = if streams { String::new() } else { answer.text().await.unwrap() };
         let body = serde_json::from_str(&text).unwrap_or(Value::String(text));
         Self { status, headers, body }
     }
@@ -39,6 +42,18 @@ pub fn gzip(bytes: &[u8]) -> Vec<u8> {
     let mut encoder = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::default());
     encoder.write_all(bytes).unwrap();
     encoder.finish().unwrap()
+}
+
+/// What gzip made `bytes` of.
+pub fn gunzip(bytes: &[u8]) -> Vec<u8> {
+    let mut text = Vec::new();
+    flate2::read::GzDecoder::new(bytes).read_to_end(&mut text).unwrap();
+    text
+}
+
+/// What zstd made `bytes` of.
+pub fn unzstd(bytes: &[u8]) -> Vec<u8> {
+    zstd::decode_all(bytes).unwrap()
 }
 
 /// `bytes` as zstd.

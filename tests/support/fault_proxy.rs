@@ -1,21 +1,23 @@
 //! A proxy in front of Postgres that makes one call fail, as a network or a server that dies would.
 //!
 //! A call is what a client sends up to a `Query` or a `Sync`, after which it waits for
-//! `ReadyForQuery` (PostgreSQL documentation, "Message Flow"). A lone `Sync` does not count: it is
+//! `ReadyForQuery` (PostgreSQL documentation, "Message Flow"). The end of a copy into the server is a
+//! call of its own, after the statement that began it. A lone `Sync` does not count: it is
 //! the pool asking whether a connection is alive, and if not it takes another.
 
 use std::collections::HashMap;
 use std::io;
 use std::sync::{Arc, Mutex};
 
-use tempfile::TempDir;
-use tokio::io::{AsyncReadExt, AsyncWriteExt};
-use tokio::net::{UnixListener, UnixStream};
+use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
+use tokio::net::{TcpListener, TcpStream, UnixStream};
 use tokio::task::JoinHandle;
 
 const SSL_REQUEST: [u8; 4] = 80_877_103_u32.to_be_bytes();
 const NO_SSL: &[u8] = b"N";
 const READY_FOR_QUERY: u8 = b'Z';
+const COPY_IN_RESPONSE: u8 = b'G';
+const COPY_DONE: u8 = b'c';
 /// Messages that the server answers only after a `Sync` or `Flush`: `Parse`, `Bind`, `Describe`,
 /// `Execute`, `Close`.
 const BEGIN_A_CALL: &[u8] = b"PBDEC";
@@ -32,7 +34,7 @@ pub enum Fault {
 /// What was counted.
 #[derive(Debug, Default)]
 pub struct Met {
-    /// Calls of all connections.
+    /// Calls of all connections, those alone that count.
     pub calls: u32,
     /// The statement that failed, if one did.
     pub failed: Option<String>,
@@ -42,12 +44,17 @@ pub struct Met {
 struct Plan {
     /// The number of the call that is to fail, from 1, and how.
     fault: Option<(u32, Fault)>,
+    /// How the calls that count begin.
+    beginning: &'static str,
     met: Met,
 }
 
 impl Plan {
     /// Counts a call; says whether it is to fail, and how.
     fn next_call(&mut self, statement: &str) -> Option<Fault> {
+        if !statement.starts_with(self.beginning) {
+            return None;
+        }
         self.met.calls += 1;
         let (nth, fault) = self.fault?;
         let fails = self.met.calls == nth;
@@ -63,7 +70,6 @@ pub struct FaultProxy {
     pub url: String,
     plan: Arc<Mutex<Plan>>,
     accepting: JoinHandle<()>,
-    _folder: TempDir,
 }
 
 impl Drop for FaultProxy {
@@ -75,31 +81,44 @@ impl Drop for FaultProxy {
 impl FaultProxy {
     /// Stands in front of the server of `url`, which must name the folder of its socket.
     pub fn start(url: &str) -> Self {
-        let value = |name: &str| {
+        let part = |name: &str| {
             let rest = url.split_once(name).expect(name).1;
-            rest.split('&').next().unwrap().to_owned()
+            rest.split(['?', '&']).next().unwrap()
         };
-        let (host, socket) = (value("host="), format!(".s.PGSQL.{}", value("port=")));
-        let folder = tempfile::tempdir().unwrap();
-        let listener = UnixListener::bind(folder.path().join(&socket)).unwrap();
+        let server = format!("{}/.s.PGSQL.{}", part("host="), part("port="));
+        let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+        listener.set_nonblocking(true).unwrap();
+        let address = listener.local_addr().unwrap();
+        let listener = TcpListener::from_std(listener).unwrap();
         let plan = Arc::new(Mutex::new(Plan::default()));
-        let (server, shared_plan) = (format!("{host}/{socket}"), Arc::clone(&plan));
+        let shared_plan = Arc::clone(&plan);
         let accepting = tokio::spawn(async move {
             while let Ok((client, _)) = listener.accept().await {
                 let (server, plan) = (server.clone(), Arc::clone(&shared_plan));
                 tokio::spawn(async move {
+                    client.set_nodelay(true)?;
                     let server = UnixStream::connect(server).await?;
                     Link::new(client, server, plan).relay().await
                 });
             }
         });
-        let url = url.replace(&host, folder.path().to_str().unwrap());
-        Self { url, plan, accepting, _folder: folder }
+        let url = format!("postgres://{}@{address}/{}", part("user="), part("postgres:///"));
+        Self { url, plan, accepting }
     }
 
     /// Counts from now on, over all connections. The call of this number, from 1, fails.
     pub fn count(&self, fault: Option<(u32, Fault)>) {
-        *self.plan.lock().unwrap() = Plan { fault, met: Met::default() };
+        self.count_those(fault, "");
+    }
+
+    /// The same for the calls that begin like this; the others pass.
+    pub fn count_those(&self, fault: Option<(u32, Fault)>, beginning: &'static str) {
+        *self.plan.lock().unwrap() = Plan { fault, beginning, met: Met::default() };
+    }
+
+    /// Whether the call that is to fail has come.
+    pub fn has_failed(&self) -> bool {
+        self.plan.lock().unwrap().met.failed.is_some()
     }
 
     /// Lets every call pass again, and answers what was counted.
@@ -110,8 +129,8 @@ impl FaultProxy {
 
 /// One connection of a client, and the one to the server that belongs to it.
 struct Link {
-    client: Peer,
-    server: Peer,
+    client: Peer<TcpStream>,
+    server: Peer<UnixStream>,
     plan: Arc<Mutex<Plan>>,
     /// The call that the client is still sending.
     call: Vec<u8>,
@@ -126,7 +145,7 @@ struct Link {
 struct Cut;
 
 impl Link {
-    fn new(client: UnixStream, server: UnixStream, plan: Arc<Mutex<Plan>>) -> Self {
+    fn new(client: TcpStream, server: UnixStream, plan: Arc<Mutex<Plan>>) -> Self {
         Self {
             client: Peer::new(client),
             server: Peer::new(server),
@@ -175,27 +194,35 @@ impl Link {
         if BEGIN_A_CALL.contains(&message[0]) {
             return Ok(None);
         }
-        if matches!(message[0], b'Q' | b'S') {
+        if matches!(message[0], b'Q' | b'S' | COPY_DONE) {
+            let ends_copy = message[0] == COPY_DONE;
+            if ends_copy {
+                self.statement = "the end of a copy".to_owned();
+            }
             let statement = std::mem::take(&mut self.statement);
             let is_call = !statement.is_empty();
             let next_call = || self.plan.lock().unwrap().next_call(&statement);
             match is_call.then(next_call).flatten() {
                 Some(Fault::NotApplied) => return Ok(Some(Cut)),
-                Some(Fault::AppliedButReportedFailed) => return self.apply_in_silence().await,
-                None => self.unanswered += 1,
+                Some(Fault::AppliedButReportedFailed) => {
+                    return self.apply_in_silence(ends_copy).await;
+                }
+                // The statement that began a copy is answered at its end.
+                None => self.unanswered += u32::from(!ends_copy),
             }
         }
         self.server.send(&std::mem::take(&mut self.call)).await?;
         Ok(None)
     }
 
-    async fn apply_in_silence(&mut self) -> io::Result<Option<Cut>> {
-        while self.unanswered > 0 {
+    async fn apply_in_silence(&mut self, ends_copy: bool) -> io::Result<Option<Cut>> {
+        while self.unanswered > u32::from(ends_copy) {
             let Some(message) = self.server.message().await? else { return Ok(Some(Cut)) };
             self.answer(&message).await?;
         }
         self.server.send(&std::mem::take(&mut self.call)).await?;
-        while self.server.message().await?.is_some_and(|message| message[0] != READY_FOR_QUERY) {}
+        let ends = |message: &Vec<u8>| matches!(message[0], READY_FOR_QUERY | COPY_IN_RESPONSE);
+        while self.server.message().await?.is_some_and(|message| !ends(&message)) {}
         Ok(Some(Cut))
     }
 
@@ -225,13 +252,13 @@ impl Link {
 }
 
 /// One end, message by message.
-struct Peer {
-    stream: UnixStream,
+struct Peer<S> {
+    stream: S,
     unread: Vec<u8>,
 }
 
-impl Peer {
-    fn new(stream: UnixStream) -> Self {
+impl<S: AsyncRead + AsyncWrite + Unpin> Peer<S> {
+    fn new(stream: S) -> Self {
         Self { stream, unread: Vec::new() }
     }
 

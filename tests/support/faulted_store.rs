@@ -9,7 +9,7 @@ use tillmark::database::{
     AppendMemory, AppendRequest, Database, FutureGuard, PoolSizes, RecountRange,
 };
 use tillmark::domain::{IdentifiedEvent, QueryName, QuerySpec, QuerySpecText, Seq};
-use tillmark::finance::reconcile;
+use tillmark::finance::reconcile::{self, LineFilter};
 use tillmark::intake::{BodyFormat, BodyLimits, EventDefaults};
 use tillmark::pipeline::{Pipeline, RunError};
 use tokio::sync::watch;
@@ -19,6 +19,7 @@ use super::fault_proxy::{Fault, FaultProxy, Met};
 
 /// One connection for the engine, so that every run makes the same calls.
 const POOL_SIZES: PoolSizes = PoolSizes { ingest: 1, engine: 1, reads: 1 };
+const LEASE: &str = "10 seconds";
 /// One fault may fail one run; what fails more often does not recover.
 const ATTEMPTS_MAX: u32 = 5;
 /// Everything that a query leaves behind, without what depends on the time of day.
@@ -117,7 +118,8 @@ impl FaultedStore {
         self.direct.query_put(&name, spec).await.unwrap();
         let database = (self.prepare)(start(&self.proxy.url).await);
         self.proxy.count(fault);
-        let pipeline = start_until_it_succeeds(&database).await;
+        let head = watch::Sender::new(Seq::START);
+        let pipeline = Pipeline::start(database.clone(), head, LEASE.parse().unwrap()).await;
         let ran = self.run_stages(&pipeline, &name).await;
         let Met { calls, failed } = self.proxy.stop_counting();
         pipeline.stop(std::time::Duration::from_secs(5)).await;
@@ -155,8 +157,8 @@ impl FaultedStore {
             traces.extend(rows);
         }
         let whole = RecountRange::default();
-        let snapshot = self.direct.reconciliation_snapshot(name, whole).await.unwrap();
-        match reconcile::compare(&snapshot).unexplained {
+        let snapshot = self.direct.reconciliation_snapshot(name, whole, None).await.unwrap();
+        match reconcile::compare(&snapshot, &LineFilter::default()).unexplained {
             0 => Ok(traces),
             lines => Err(format!("the reconciliation has {lines} unexplained lines")),
         }
@@ -175,16 +177,6 @@ pub fn identified(events: &[Value]) -> Vec<IdentifiedEvent> {
     let items =
         tillmark::intake::events(&body, BodyFormat::Json, &defaults, &BodyLimits::default());
     items.unwrap().into_iter().map(|item| item.outcome.unwrap()).collect()
-}
-
-/// Starts again after a failure, as whoever keeps the service running would.
-async fn start_until_it_succeeds(database: &Database) -> Pipeline {
-    loop {
-        let head = watch::Sender::new(Seq::START);
-        if let Ok(pipeline) = Pipeline::start(database.clone(), head).await {
-            return pipeline;
-        }
-    }
 }
 
 /// Runs the query again after a failure, as whoever asked for the run would.

@@ -1,9 +1,10 @@
 //! The real binary as a process of its own.
 
 use std::fs::OpenOptions;
-use std::process::Stdio;
+use std::process::{ExitStatus, Stdio};
 use std::time::Duration;
 
+use rustix::process::{Pid, Signal};
 use serde_json::Value;
 use tempfile::NamedTempFile;
 use tokio::io::{AsyncBufReadExt, BufReader};
@@ -37,19 +38,24 @@ impl TestService {
 
     /// Starts a service with these settings on a free port, and waits until it is ready.
     pub async fn start_with(environment: &[(&str, &str)]) -> Self {
+        let service = Self::launch(environment).await.unwrap_or_else(|error| panic!("{error}"));
+        service.wait_until_ready().await;
+        service
+    }
+
+    /// The same, but comes back as soon as it listens, or has ended before that.
+    pub async fn launch(environment: &[(&str, &str)]) -> Result<Self, String> {
         let environment: Vec<(String, String)> = environment
             .iter()
             .map(|(name, value)| ((*name).to_owned(), (*value).to_owned()))
             .collect();
         let log = NamedTempFile::new().unwrap();
-        let (process, base) = spawn(&environment, &log).await;
+        let (process, base) = spawn(&environment, &log).await?;
         let client = reqwest::Client::builder().timeout(Duration::from_secs(60)).build().unwrap();
-        let service = Self { base, client, process, environment, log };
-        service.wait_until_ready().await;
-        service
+        Ok(Self { base, client, process, environment, log })
     }
 
-    async fn wait_until_ready(&self) {
+    pub async fn wait_until_ready(&self) {
         for _ in 0..600 {
             if let Ok(answer) = self.client.get(format!("{}/readyz", self.base)).send().await
                 && answer.status() == 200
@@ -68,7 +74,7 @@ impl TestService {
     /// Kills the service at once, as a power cut would, and starts it again.
     pub async fn kill_and_restart(&mut self) {
         self.kill().await;
-        let (process, base) = spawn(&self.environment, &self.log).await;
+        let (process, base) = spawn(&self.environment, &self.log).await.unwrap();
         (self.process, self.base) = (process, base);
         self.wait_until_ready().await;
     }
@@ -77,10 +83,32 @@ impl TestService {
         self.process.kill().await.unwrap();
     }
 
+    /// Waits until it ends by itself.
+    pub async fn end(&mut self) -> ExitStatus {
+        self.process.wait().await.unwrap()
+    }
+
+    pub fn is_running(&self) -> bool {
+        self.process.id().is_some()
+    }
+
+    /// Stops it in the middle of whatever it does, as a machine that hangs would.
+    pub fn freeze(&self) {
+        self.signal(Signal::STOP);
+    }
+
+    pub fn wake(&self) {
+        self.signal(Signal::CONT);
+    }
+
+    fn signal(&self, signal: Signal) {
+        let id = Pid::from_raw(i32::try_from(self.process_id()).unwrap()).unwrap();
+        rustix::process::kill_process(id, signal).unwrap();
+    }
+
     /// Asks it to end with SIGTERM and answers its exit code.
     pub async fn terminate(&mut self) -> Option<i32> {
-        let id = rustix::process::Pid::from_raw(i32::try_from(self.process_id()).unwrap()).unwrap();
-        rustix::process::kill_process(id, rustix::process::Signal::TERM).unwrap();
+        self.signal(Signal::TERM);
         let ended = tokio::time::timeout(Duration::from_secs(30), self.process.wait()).await;
         ended.expect("SIGTERM ends the service within 30 s").unwrap().code()
     }
@@ -191,7 +219,10 @@ impl TestService {
 }
 
 /// Starts the binary and reads from its output where it listens.
-async fn spawn(environment: &[(String, String)], log: &NamedTempFile) -> (Child, String) {
+async fn spawn(
+    environment: &[(String, String)],
+    log: &NamedTempFile,
+) -> Result<(Child, String), String> {
     let mut process = Command::new(env!("CARGO_BIN_EXE_tillmark"))
         .arg("serve")
         .env("TILLMARK_LISTEN", "127.0.0.1:0")
@@ -207,11 +238,11 @@ async fn spawn(environment: &[(String, String)], log: &NamedTempFile) -> (Child,
         if let Some(at) = line.find("http://") {
             let base = line[at..].split_whitespace().next().unwrap().to_owned();
             tokio::spawn(async move { while let Ok(Some(_)) = lines.next_line().await {} });
-            return (process, base);
+            return Ok((process, base));
         }
     }
-    let status = process.wait().await;
-    panic!("the service ended with {status:?} before it listened:\n{}", read_log(log));
+    let status = process.wait().await.unwrap();
+    Err(format!("the service ended with {status} before it listened:\n{}", read_log(log)))
 }
 
 fn read_log(log: &NamedTempFile) -> String {
