@@ -9,7 +9,8 @@
 //!   everybody's windows.
 
 use chrono::{DateTime, Utc};
-use sqlx::{Connection, PgConnection};
+use sqlx::pool::PoolConnection;
+use sqlx::{Connection, PgConnection, Postgres};
 
 use super::append_copy::CopyHope;
 use super::append_decisions::{Decided, Decisions};
@@ -21,10 +22,14 @@ use super::error::Doing;
 use super::partitions::LogRoom;
 use super::quarantine::{quarantine_insert, quarantine_release, quarantined_for_release};
 use super::{Database, DatabaseError};
+use crate::clock::Stopwatch;
 use crate::domain::{ContentHash, EventId, EventTime, Heartbeat, IdentifiedEvent, Note, Seq, Span};
 
 /// Any number that no other program on the same database uses for an advisory lock.
 pub(super) const APPEND_LOCK: i64 = 0x7469_6c6c_6d61_726b;
+
+/// A connection that was not used for longer is asked first whether it still is one.
+const SESSION_KEPT_US: i64 = 1_000_000;
 
 /// What one request wants to append.
 #[derive(Debug, Clone)]
@@ -105,11 +110,14 @@ impl Appended {
     }
 }
 
-/// What a writer remembers from one append to the next. It costs nothing to start anew.
-#[derive(Debug, Clone, Copy, Default)]
+/// What a writer keeps from one append to the next. It costs little to start anew.
+#[derive(Debug, Default)]
 pub struct AppendMemory {
     pub(super) room: LogRoom,
     pub(super) copy_hope: CopyHope,
+    /// A connection that has just been used: taking one out of the pool and giving it back takes two
+    /// round trips, as much again as an append.
+    session: Option<(PoolConnection<Postgres>, Stopwatch)>,
 }
 
 /// The bounds under which appends happen.
@@ -140,45 +148,71 @@ impl Database {
         guard: FutureGuard,
         memory: &mut AppendMemory,
     ) -> Result<Vec<Vec<Appended>>, DatabaseError> {
-        let mut conn = self.ingest.acquire().await.doing("reach the database")?;
-        if let Some(answers) = append_fast(&mut conn, requests, guard, memory).await? {
-            return Ok(answers);
+        let mut session = self.append_session(memory).await?;
+        let appended = append_in(&mut session, requests, guard, memory).await;
+        // After an error the pool looks at it first.
+        if appended.is_ok() {
+            memory.session = Some((session, Stopwatch::start()));
         }
-        let mut transaction = conn.begin().await.doing("begin an append")?;
-        let conn = &mut *transaction;
-        let now = lock_append(conn).await?;
-        fault_point!("ingest.locked");
-        let known = known_ids(conn, requests).await?;
-        let released = quarantined_for_release(conn, requests).await?;
-        let mut decisions = Decisions::start(known, &released, guard.newest_accepted(now));
-        let decided: Vec<Decided> =
-            requests.iter().map(|request| decisions.decide(request)).collect();
-        let fresh = decisions.into_fresh();
-        let seqs = draw_seqs(conn, fresh.records()).await?;
-        fault_point!("ingest.drawn");
-        let mut new_room = memory.room;
-        if let Some(last) = seqs.last() {
-            new_room = new_room.reach(conn, *last).await?;
-            let (events, others) = seqs.split_at(fresh.events.len());
-            insert_keys(conn, &fresh.events, events).await?;
-            fault_point!("ingest.ids_taken");
-            insert_events(conn, &fresh.events, events).await?;
-            fault_point!("ingest.inserted");
-            let (heartbeats, releases) = others.split_at(fresh.heartbeats.len());
-            insert_heartbeats(conn, &fresh.heartbeats, heartbeats).await?;
-            quarantine_release(conn, &fresh.releases, releases).await?;
-        }
-        quarantine_insert(conn, &fresh.aside, now, guard.skew_max).await?;
-        fault_point!("ingest.put_aside");
-        let pairs = decided.iter().zip(requests);
-        let conflicts: Vec<_> =
-            pairs.flat_map(|(decided, request)| decided.conflicts(request, &seqs)).collect();
-        record_conflicts(conn, &conflicts).await?;
-        transaction.commit().await.doing("commit an append")?;
-        fault_point!("ingest.committed");
-        memory.room = new_room;
-        Ok(decided.into_iter().map(|request| request.with_seqs(&fresh, &seqs)).collect())
+        appended
     }
+
+    async fn append_session(
+        &self,
+        memory: &mut AppendMemory,
+    ) -> Result<PoolConnection<Postgres>, DatabaseError> {
+        if let Some((session, used)) = memory.session.take()
+            && used.elapsed_us() < SESSION_KEPT_US
+        {
+            return Ok(session);
+        }
+        // One that has rested is back in the pool by now, for there may be no other.
+        self.ingest.acquire().await.doing("reach the database")
+    }
+}
+
+async fn append_in(
+    conn: &mut PgConnection,
+    requests: &[AppendRequest],
+    guard: FutureGuard,
+    memory: &mut AppendMemory,
+) -> Result<Vec<Vec<Appended>>, DatabaseError> {
+    if let Some(answers) = append_fast(conn, requests, guard, memory).await? {
+        return Ok(answers);
+    }
+    let mut transaction = conn.begin().await.doing("begin an append")?;
+    let conn = &mut *transaction;
+    let now = lock_append(conn).await?;
+    fault_point!("ingest.locked");
+    let known = known_ids(conn, requests).await?;
+    let released = quarantined_for_release(conn, requests).await?;
+    let mut decisions = Decisions::start(known, &released, guard.newest_accepted(now));
+    let decided: Vec<Decided> = requests.iter().map(|request| decisions.decide(request)).collect();
+    let fresh = decisions.into_fresh();
+    let seqs = draw_seqs(conn, fresh.records()).await?;
+    fault_point!("ingest.drawn");
+    let mut new_room = memory.room;
+    if let Some(last) = seqs.last() {
+        new_room = new_room.reach(conn, *last).await?;
+        let (events, others) = seqs.split_at(fresh.events.len());
+        insert_keys(conn, &fresh.events, events).await?;
+        fault_point!("ingest.ids_taken");
+        insert_events(conn, &fresh.events, events).await?;
+        fault_point!("ingest.inserted");
+        let (heartbeats, releases) = others.split_at(fresh.heartbeats.len());
+        insert_heartbeats(conn, &fresh.heartbeats, heartbeats).await?;
+        quarantine_release(conn, &fresh.releases, releases).await?;
+    }
+    quarantine_insert(conn, &fresh.aside, now, guard.skew_max).await?;
+    fault_point!("ingest.put_aside");
+    let pairs = decided.iter().zip(requests);
+    let conflicts: Vec<_> =
+        pairs.flat_map(|(decided, request)| decided.conflicts(request, &seqs)).collect();
+    record_conflicts(conn, &conflicts).await?;
+    transaction.commit().await.doing("commit an append")?;
+    fault_point!("ingest.committed");
+    memory.room = new_room;
+    Ok(decided.into_iter().map(|request| request.with_seqs(&fresh, &seqs)).collect())
 }
 
 /// Takes the append lock, to the end of the transaction, and then reads the database's clock.

@@ -1,32 +1,23 @@
 //! The one commit of a micro-batch, and reading back what the last one left.
 //!
-//! Invariant: the first statement moves the query from exactly where the batch started. If it
-//! touches no row, another has been faster, nothing of the batch is kept, and whoever ran it must
-//! reload. It also holds the lease (`lease.rs`) until the commit, so only the leader commits. So output rows, state, ledger, position and progress stand or fall together, once.
+//! Invariant: the first statement, `commit_batch` of the database, moves the query from exactly where
+//! the batch started. If that is not where it stands, another has been faster, nothing of the batch is
+//! kept, and whoever ran it must reload. It also holds the lease (`lease.rs`) until the commit, so only
+//! the leader commits. So output rows, state, ledger, position and progress stand or fall together, once.
 
 use chrono::{DateTime, Utc};
-use sqlx::{PgConnection, Postgres, Transaction};
+use sqlx::{FromRow, PgConnection};
 
 use super::duplicates::{duplicates_load, duplicates_write};
 use super::error::Doing;
 use super::lease::LeaseEpoch;
-use super::output_rows::rows_write;
-use super::progress::{ProgressEntry, progress_insert};
+use super::output_rows::{bind_rows, rows_finish};
+use super::progress::{CommittedProgress, ProgressEntry, bind_entry, progress_time};
 use super::queries::{StoredQuery, find};
-use super::values::{
-    WindowColumns, WindowKeyArrays, amount_to_sql, revenue_to_sql, watermark_to_sql,
-};
+use super::values::{WindowColumns, WindowKeyArrays, amount_to_sql, watermark_to_sql};
 use super::{Database, DatabaseError};
-use crate::domain::{EventTime, QueryName, Seq};
+use crate::domain::{EventTime, OutputMode, QueryName, Seq};
 use crate::engine::{Dropped, Outcome, Row, State};
-
-/// A commit that has been prepared: everything is written, the transaction is still open.
-#[derive(Debug)]
-pub struct PreparedCommit {
-    transaction: Transaction<'static, Postgres>,
-    query_id: i64,
-    moment: DateTime<Utc>,
-}
 
 impl Database {
     /// Reads a query and its state as of its last commit.
@@ -94,93 +85,126 @@ impl Database {
         if moved { Ok(()) } else { Err(not_moved(leads)) }
     }
 
-    /// Writes everything that a micro-batch did, in a transaction that stays open.
+    /// Commits everything that a micro-batch did. What it reports comes back with the moment of the
+    /// commit and how long it took.
     ///
     /// # Errors
     /// [`DatabaseError::LeaseLost`], [`DatabaseError::ProgressMoved`] when another has been faster, or
-    /// [`DatabaseError::Failed`].
-    pub async fn checkpoint_prepare(
+    /// [`DatabaseError::Failed`]: whether the batch was committed may be unknown then, so its
+    /// state must be thrown away and loaded again.
+    pub async fn checkpoint_commit(
         &self,
         lease: LeaseEpoch,
         query: &StoredQuery,
-        position: Seq,
         outcome: &Outcome,
-    ) -> Result<PreparedCommit, DatabaseError> {
-        let mut transaction = self.engine.begin().await.doing("begin a batch's commit")?;
-        fault_point!("engine.begun");
+        mut entry: ProgressEntry,
+    ) -> Result<CommittedProgress, DatabaseError> {
         let kept = outcome;
         // Only there so that `tests/defects` can show that a lost watermark is noticed.
         #[cfg(feature = "defects")]
         let kept = &self.defective_outcome(kept);
-        let moment = advance(&mut transaction, lease, query, position, kept).await?;
-        // Only there so that `tests/defects` can show that a position of its own is noticed.
-        #[cfg(feature = "defects")]
-        let mut transaction = self.defective_transaction(transaction).await?;
-        fault_point!("engine.advanced");
-        let conn = &mut *transaction;
-        state_remove(conn, query.query_id, outcome).await?;
-        fault_point!("engine.state_removed");
-        state_upsert(conn, query.query_id, &outcome.state_changed).await?;
-        fault_point!("engine.state_written");
-        rows_write(conn, query, outcome, moment).await?;
-        fault_point!("engine.rows_written");
-        duplicates_write(conn, query.query_id, outcome).await?;
-        fault_point!("engine.duplicates_written");
-        dropped_insert(conn, query, outcome).await?;
-        fault_point!("engine.dropped_written");
-        Ok(PreparedCommit { transaction, query_id: query.query_id, moment })
+        let before_us = entry.durations.total_us;
+        let written = if is_usual(query, outcome) {
+            let mut conn = self.engine.acquire().await.doing("reach the database")?;
+            let written = batch_write(&mut conn, lease, query, kept, &entry).await?;
+            fault_point!("engine.usual_written");
+            written
+        } else {
+            let mut transaction = self.engine.begin().await.doing("begin a batch's commit")?;
+            fault_point!("engine.begun");
+            let mut written = batch_write(&mut transaction, lease, query, kept, &entry).await?;
+            // Only there so that `tests/defects` can show that a position of its own is noticed.
+            #[cfg(feature = "defects")]
+            let mut transaction = self.defective_transaction(transaction).await?;
+            fault_point!("engine.batch_written");
+            rest_write(&mut transaction, query, outcome, written.moment).await?;
+            written.spent_us = progress_time(&mut transaction, query, before_us).await?;
+            fault_point!("engine.timed");
+            transaction.commit().await.doing("commit a batch")?;
+            written
+        };
+        entry.durations.commit_us = written.spent_us;
+        entry.durations.total_us = before_us.saturating_add(written.spent_us);
+        Ok(CommittedProgress { query: query.name.clone(), timestamp: written.moment, entry })
     }
 }
 
-impl PreparedCommit {
-    /// Adds the progress entry and commits. Returns the entry's timestamp, by the database's clock.
-    ///
-    /// # Errors
-    /// [`DatabaseError::Failed`]: whether the batch was committed may be unknown then, so its
-    /// state must be thrown away and loaded again.
-    pub async fn commit(mut self, entry: &ProgressEntry) -> Result<DateTime<Utc>, DatabaseError> {
-        progress_insert(&mut self.transaction, self.query_id, entry, self.moment).await?;
-        fault_point!("engine.progress_written");
-        self.transaction.commit().await.doing("commit a batch")?;
-        Ok(self.moment)
+/// Whether `commit_batch` writes all there is to write: nothing is closed, dropped or remembered.
+fn is_usual(query: &StoredQuery, outcome: &Outcome) -> bool {
+    outcome.state_removed.is_empty()
+        && outcome.state_merged.is_empty()
+        && outcome.dropped.is_empty()
+        && outcome.keys_remembered.is_empty()
+        && outcome.keys_forgotten == 0
+        && merged_rows(query, outcome).len() == outcome.rows.len()
+}
+
+/// Rows that may be there already. In append mode there are none: a row is inserted once.
+fn merged_rows<'outcome>(query: &StoredQuery, outcome: &'outcome Outcome) -> &'outcome [Row] {
+    match query.spec.output_mode {
+        OutputMode::Append => &[],
+        OutputMode::Update | OutputMode::Complete => &outcome.rows,
     }
 }
 
-/// Moves the query on and answers the moment of the commit. It is read under the lock of the query's
-/// row, so whoever gets that lock later finds everything of an earlier moment committed (`as_of`).
-async fn advance(
+/// What `commit_batch` wrote.
+struct Written {
+    /// Read under the lock of the query's row, so whoever gets that lock later finds everything of an
+    /// earlier moment committed (`as_of`).
+    moment: DateTime<Utc>,
+    /// Since the transaction began.
+    spent_us: i64,
+}
+
+/// Moves the query on, and writes what every batch writes.
+async fn batch_write(
     conn: &mut PgConnection,
     lease: LeaseEpoch,
     query: &StoredQuery,
-    position: Seq,
     outcome: &Outcome,
-) -> Result<DateTime<Utc>, DatabaseError> {
-    let (leads, moment): (bool, Option<DateTime<Utc>>) = sqlx::query_as(
-        "with leader as (select epoch from leadership where epoch = $10 for key share),
-         moved as (
-             update queries
-             set position = $5, next_batch_id = next_batch_id + 1, watermark = $6, next_watermark = $7,
-                 newest_event_time = $8, next_watermark_by_sources = $9, error = null
-             from leader
-             where query_id = $1 and queries.epoch = $2 and next_batch_id = $3 and position = $4
-             returning clock_timestamp() as moment
-         )
-         select exists (select from leader), (select moment from moved)",
-    )
-    .bind(query.query_id)
-    .bind(query.epoch)
-    .bind(query.next_batch_id.get())
-    .bind(query.position.get())
-    .bind(position.get())
-    .bind(watermark_to_sql(outcome.watermarks.current))
-    .bind(watermark_to_sql(outcome.watermarks.next))
-    .bind(outcome.newest_event_time.map(EventTime::to_utc))
-    .bind(watermark_to_sql(outcome.watermarks.next_by_sources))
-    .bind(lease.get())
-    .fetch_one(conn)
-    .await
-    .doing("move a query's progress")?;
-    moment.ok_or_else(|| not_moved(leads))
+    entry: &ProgressEntry,
+) -> Result<Written, DatabaseError> {
+    let write = sqlx::query(
+        "select * from commit_batch($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16,
+             $17, $18, $19, $20, $21, $22, $23, $24, $25, $26, $27, $28, $29, $30, $31, $32, $33, $34, $35,
+             $36, $37)",
+    );
+    let write = write
+        .bind(lease.get())
+        .bind(query.query_id)
+        .bind(query.epoch)
+        .bind(entry.batch_id.get())
+        .bind(entry.position_from.get())
+        .bind(entry.position_to.get())
+        .bind(watermark_to_sql(outcome.watermarks.current))
+        .bind(watermark_to_sql(outcome.watermarks.next))
+        .bind(watermark_to_sql(outcome.watermarks.next_by_sources))
+        .bind(outcome.newest_event_time.map(EventTime::to_utc));
+    let write = bind_rows(write, &outcome.state_changed)?;
+    let write = bind_rows(write, merged_rows(query, outcome))?;
+    let row = bind_entry(write, entry).fetch_one(conn).await.doing("write a batch")?;
+    let (leads, moment, spent_us): (bool, Option<DateTime<Utc>>, Option<i64>) =
+        FromRow::from_row(&row).doing("read what was written of a batch")?;
+    let moved = moment.zip(spent_us).ok_or_else(|| not_moved(leads));
+    moved.map(|(moment, spent_us)| Written { moment, spent_us })
+}
+
+/// Writes what only some batches write.
+async fn rest_write(
+    conn: &mut PgConnection,
+    query: &StoredQuery,
+    outcome: &Outcome,
+    moment: DateTime<Utc>,
+) -> Result<(), DatabaseError> {
+    state_remove(conn, query.query_id, outcome).await?;
+    fault_point!("engine.state_removed");
+    rows_finish(conn, query, outcome, moment).await?;
+    fault_point!("engine.rows_finished");
+    duplicates_write(conn, query.query_id, outcome).await?;
+    fault_point!("engine.duplicates_written");
+    dropped_insert(conn, query, outcome).await?;
+    fault_point!("engine.dropped_written");
+    Ok(())
 }
 
 const fn not_moved(leads: bool) -> DatabaseError {
@@ -225,36 +249,6 @@ async fn state_remove(
     Ok(())
 }
 
-async fn state_upsert(
-    conn: &mut PgConnection,
-    query_id: i64,
-    rows: &[Row],
-) -> Result<(), DatabaseError> {
-    if rows.is_empty() {
-        return Ok(());
-    }
-    let keys = WindowKeyArrays::of(rows.iter().map(|row| &row.key));
-    let (orders, revenues) = totals_to_sql(rows)?;
-    sqlx::query(
-        "insert into window_state
-         select $1, * from unnest($2::timestamptz[], $3::timestamptz[], $4::text[], $5::text[],
-             $6::bigint[], $7::numeric[])
-         on conflict on constraint window_state_pkey
-         do update set orders = excluded.orders, revenue = excluded.revenue",
-    )
-    .bind(query_id)
-    .bind(keys.starts)
-    .bind(keys.ends)
-    .bind(keys.currencies)
-    .bind(keys.groups)
-    .bind(orders)
-    .bind(revenues)
-    .execute(conn)
-    .await
-    .doing("write the state of open windows")?;
-    Ok(())
-}
-
 async fn dropped_insert(
     conn: &mut PgConnection,
     query: &StoredQuery,
@@ -287,13 +281,4 @@ async fn dropped_insert(
     .await
     .doing("write the ledger of dropped events")?;
     Ok(())
-}
-
-pub(super) fn totals_to_sql(
-    rows: &[Row],
-) -> Result<(Vec<i64>, Vec<rust_decimal::Decimal>), DatabaseError> {
-    let orders = rows.iter().map(|row| row.totals.orders).collect();
-    let revenues =
-        rows.iter().map(|row| revenue_to_sql(row.totals.revenue)).collect::<Result<_, _>>()?;
-    Ok((orders, revenues))
 }

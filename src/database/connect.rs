@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use sqlx::pool::PoolConnection;
 use sqlx::postgres::{PgConnectOptions, PgPoolOptions};
-use sqlx::{PgConnection, PgPool, Postgres};
+use sqlx::{Connection as _, PgConnection, PgPool, Postgres};
 use uuid::Uuid;
 
 use super::DatabaseError;
@@ -20,6 +20,9 @@ static MIGRATOR: sqlx::migrate::Migrator = sqlx::migrate!();
 /// more than the pools have, so that each of them is.
 const DOUBTS: u32 = 64;
 static DOUBTED: AtomicU32 = AtomicU32::new(0);
+
+/// A connection that was idle for so long may have ended.
+const IDLE_ASKED: Duration = Duration::from_secs(1);
 
 const VERSION_MIN: i32 = 150_000;
 const RETRY_PAUSE: Duration = Duration::from_millis(250);
@@ -250,7 +253,24 @@ pub(super) fn doubt_connections() {
     DOUBTED.store(DOUBTS, Ordering::Relaxed);
 }
 
-/// Whether a connection of a pool can be used for writing; asked only while connections are in doubt.
+/// Whether a connection that was idle for so long still is one. Asking costs a round trip, as much as most
+/// statements do, so who used it a moment ago is not asked.
+pub(super) async fn is_alive(
+    conn: &mut PgConnection,
+    idle_for: Duration,
+) -> Result<bool, sqlx::Error> {
+    if idle_for >= IDLE_ASKED {
+        conn.ping().await?;
+    }
+    Ok(true)
+}
+
+/// Whether a connection of a pool can be used for writing.
+async fn is_usable(conn: &mut PgConnection, idle_for: Duration) -> Result<bool, sqlx::Error> {
+    Ok(is_alive(conn, idle_for).await? && is_writable(conn).await?)
+}
+
+/// Whether a connection takes writes; asked only while connections are in doubt.
 async fn is_writable(conn: &mut PgConnection) -> Result<bool, sqlx::Error> {
     let one_less = |doubts: u32| doubts.checked_sub(1);
     if DOUBTED.fetch_update(Ordering::Relaxed, Ordering::Relaxed, one_less).is_err() {
@@ -290,7 +310,8 @@ fn pool(
     acquire_max: Duration,
 ) -> PgPool {
     let (pool, options) = pool_options(options, size, statement_timeout, acquire_max);
-    pool.connect_lazy_with(options)
+    pool.before_acquire(|conn, past| Box::pin(is_alive(conn, past.idle_for)))
+        .connect_lazy_with(options)
 }
 
 /// A pool for what writes: connections to a server that takes no writes are not kept.
@@ -301,7 +322,8 @@ fn writing(
     acquire_max: Duration,
 ) -> PgPool {
     let (pool, options) = pool_options(options, size, statement_timeout, acquire_max);
-    pool.before_acquire(|conn, _| Box::pin(is_writable(conn))).connect_lazy_with(options)
+    pool.before_acquire(|conn, past| Box::pin(is_usable(conn, past.idle_for)))
+        .connect_lazy_with(options)
 }
 
 fn pool_options(
@@ -316,6 +338,9 @@ fn pool_options(
         ("idle_in_transaction_session_timeout", "10s"),
         ("standard_conforming_strings", "on"),
     ];
-    let pool = PgPoolOptions::new().max_connections(size).acquire_timeout(acquire_max);
+    let pool = PgPoolOptions::new()
+        .max_connections(size)
+        .acquire_timeout(acquire_max)
+        .test_before_acquire(false);
     (pool, options.clone().options(settings))
 }

@@ -7,7 +7,7 @@
 //!
 //! Invariants:
 //! * `seq` order is commit order ([`append`](Database::append)).
-//! * One commit per query and batch id, and only by the leader ([`checkpoint`](Database::checkpoint_prepare),
+//! * One commit per query and batch id, and only by the leader ([`checkpoint`](Database::checkpoint_commit),
 //!   [`lease`](Database::lease_acquire)).
 //! * Reports read everything in one snapshot ([`recount`](Database::reconciliation_snapshot),
 //!   [`receipts`](Database::receipt)).
@@ -71,7 +71,6 @@ pub use as_of::AsOf;
 pub use audit::{AuditAction, AuditEntry, AuditFact};
 pub use bookings::{Booked, Booking, BookingWindow, BookingWindows};
 pub use changes::BatchSpan;
-pub use checkpoint::PreparedCommit;
 pub use connect::{Database, PoolGauges, PoolSizes};
 pub use corrections::{Correction, CorrectionSelection};
 pub use dropped_events::{DroppedEvent, DroppedSelection};

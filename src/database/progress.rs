@@ -1,9 +1,12 @@
 //! Progress entries: one per micro-batch, kept for good.
 
 use chrono::{DateTime, Utc};
+use sqlx::postgres::PgArguments;
+use sqlx::query::Query;
 use sqlx::{PgConnection, Postgres, QueryBuilder};
 
 use super::error::Doing;
+use super::queries::StoredQuery;
 use super::values::{
     closed_by_from_sql, count_to_sql, unreadable, watermark_from_sql, watermark_to_sql,
 };
@@ -99,49 +102,50 @@ pub struct CommittedProgress {
     pub entry: ProgressEntry,
 }
 
-/// Adds the entry of a batch committed at `moment`, inside its transaction.
-pub(super) async fn progress_insert(
-    conn: &mut PgConnection,
-    query_id: i64,
+/// Binds what an entry says beyond its positions, as `commit_batch` takes it.
+pub(super) fn bind_entry<'query>(
+    query: Query<'query, Postgres, PgArguments>,
     entry: &ProgressEntry,
-    moment: DateTime<Utc>,
-) -> Result<(), DatabaseError> {
+) -> Query<'query, Postgres, PgArguments> {
     let time =
         |of: fn(&EventTimeRange) -> EventTime| entry.event_time.map(|range| of(&range).to_utc());
-    sqlx::query(
-        "insert into progress (query_id, batch_id, events_in, late_events, duplicates, late_watermark,
-             watermark, event_time_min, event_time_max, event_time_avg, rows_written, state_windows,
-             state_updated, state_removed, position_from, position_to, read_us, compute_us, commit_us,
-             total_us, closed_by, \"timestamp\")
-         values ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17, $18, $19,
-             $20, $21, $22)",
+    query
+        .bind(entry.events_in)
+        .bind(entry.late_events)
+        .bind(entry.duplicates)
+        .bind(watermark_to_sql(entry.late_watermark))
+        .bind(time(|range| range.min))
+        .bind(time(|range| range.max))
+        .bind(time(|range| range.avg))
+        .bind(entry.rows_written)
+        .bind(entry.state_windows)
+        .bind(entry.state_updated)
+        .bind(entry.state_removed)
+        .bind(entry.closed_by.map(ClosedBy::as_str))
+        .bind(entry.durations.read_us)
+        .bind(entry.durations.compute_us)
+        .bind(entry.durations.total_us)
+}
+
+/// Writes how long a batch has taken by now, which had taken `before_us` before its transaction began.
+/// Answers how long that one has taken.
+pub(super) async fn progress_time(
+    conn: &mut PgConnection,
+    query: &StoredQuery,
+    before_us: i64,
+) -> Result<i64, DatabaseError> {
+    sqlx::query_scalar(
+        "update progress set commit_us = spent.us, total_us = $3 + spent.us
+         from (select (extract(epoch from clock_timestamp() - transaction_timestamp()) * 1000000)::bigint
+             as us) spent
+         where query_id = $1 and batch_id = $2 returning commit_us",
     )
-    .bind(query_id)
-    .bind(entry.batch_id.get())
-    .bind(entry.events_in)
-    .bind(entry.late_events)
-    .bind(entry.duplicates)
-    .bind(watermark_to_sql(entry.late_watermark))
-    .bind(watermark_to_sql(entry.watermark))
-    .bind(time(|range| range.min))
-    .bind(time(|range| range.max))
-    .bind(time(|range| range.avg))
-    .bind(entry.rows_written)
-    .bind(entry.state_windows)
-    .bind(entry.state_updated)
-    .bind(entry.state_removed)
-    .bind(entry.position_from.get())
-    .bind(entry.position_to.get())
-    .bind(entry.durations.read_us)
-    .bind(entry.durations.compute_us)
-    .bind(entry.durations.commit_us)
-    .bind(entry.durations.total_us)
-    .bind(entry.closed_by.map(ClosedBy::as_str))
-    .bind(moment)
-    .execute(conn)
+    .bind(query.query_id)
+    .bind(query.next_batch_id.get())
+    .bind(before_us)
+    .fetch_one(conn)
     .await
-    .doing("write a progress entry")?;
-    Ok(())
+    .doing("write how long a batch took")
 }
 
 #[derive(Debug, sqlx::FromRow)]

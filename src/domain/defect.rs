@@ -8,7 +8,7 @@ pub enum Defect {
     OneWatermark,
     /// A window is late and closed once its end is *before* the watermark, not at it.
     StrictlyBefore,
-    /// The position is committed in a transaction of its own, before rows and state.
+    /// The position is committed in a transaction of its own, before final rows.
     PositionApart,
     /// The watermark is not in the commit, so a restart loses it.
     WatermarkInMemory,

@@ -4,15 +4,18 @@
 //! the middle would leave its connection in a bad state, so the future dropped is only one that
 //! waits: the work itself always runs to its end. For the same reason work past its deadline is
 //! not cut off; its statements have time limits of their own, and a handler whose work can end between
-//! two steps may ask whether its answer is still [`Awaited`].
+//! two steps may ask whether its answer is still [`Awaited`]. Work that waits for nothing needs no task.
 
 use std::any::Any;
 use std::convert::Infallible;
+use std::panic::AssertUnwindSafe;
+use std::task::Poll;
 
 use axum::extract::{FromRequestParts, Request};
 use axum::http::request::Parts;
 use axum::middleware::Next;
 use axum::response::{IntoResponse as _, Response};
+use futures_util::{FutureExt as _, poll};
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 use tracing::{Instrument as _, error, warn};
@@ -71,21 +74,26 @@ pub(super) async fn detach(
             Err(problem) => problem.into_response(),
         }
     };
-    let task = work.spawn(answer.in_current_span());
-    match tokio::time::timeout(request_timeout.to_duration(), task).await {
-        Ok(Ok(response)) => response,
-        Ok(Err(failure)) => {
-            let cause = failure
-                .try_into_panic()
-                .map_or("cancelled".to_owned(), |panic| panic_text(&*panic));
-            error!(error = cause, "A request's task ended without an answer");
-            Problem::of(ProblemKind::Internal).into_response()
+    let answer = AssertUnwindSafe(answer).catch_unwind().in_current_span();
+    let mut answer = Box::pin(work.track_future(answer));
+    let ended = match poll!(&mut answer) {
+        Poll::Ready(ended) => ended,
+        Poll::Pending => {
+            match tokio::time::timeout(request_timeout.to_duration(), tokio::spawn(answer)).await {
+                Ok(Ok(ended)) => ended,
+                // Panics are caught inside, so the runtime has cancelled it: it is about to end.
+                Ok(Err(_)) => Err(Box::new("cancelled".to_owned()) as _),
+                Err(_) => {
+                    warn!("A request missed its deadline; its work goes on");
+                    return Problem::of(ProblemKind::DeadlineExceeded).into_response();
+                }
+            }
         }
-        Err(_) => {
-            warn!("A request missed its deadline; its work goes on");
-            Problem::of(ProblemKind::DeadlineExceeded).into_response()
-        }
-    }
+    };
+    ended.unwrap_or_else(|panic| {
+        error!(error = panic_text(&*panic), "A request's work ended without an answer");
+        Problem::of(ProblemKind::Internal).into_response()
+    })
 }
 
 fn panic_text(panic: &(dyn Any + Send)) -> String {

@@ -68,8 +68,13 @@ impl<K: Hash + Eq + Clone, V: Weighed + Clone> Kept<K, V> {
     pub(super) async fn get(
         &self,
         key: &K,
-        make: impl Future<Output = Result<V, Problem>>,
+        make: impl AsyncFnOnce() -> Result<V, Problem>,
     ) -> Result<V, Problem> {
-        self.0.get_or_insert_async(key, make).await
+        if let Some(value) = self.0.get(key) {
+            return Ok(value);
+        }
+        // Making it is a large future: in a place of its own only those that make it pay for that.
+        let made = Box::pin(async { self.0.get_or_insert_async(key, make()).await });
+        made.await
     }
 }

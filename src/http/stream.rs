@@ -218,7 +218,7 @@ impl Feed {
         let batches = BatchSpan { after: self.seen.batch_id, last: here.batch_id };
         let key = ChangesKey { seen: self.seen, batches, reach: self.reach.clone() };
         let Changes { last, text } =
-            self.app.changes.get(&key, key.read(&self.app.database, now)).await?;
+            self.app.changes.get(&key, async || key.read(&self.app.database, now).await).await?;
         debug!(query.name = %now.query.name, batch.id = %last, "Told what has changed");
         self.seen = self.seen.at(last);
         Ok(Some(text))

@@ -97,19 +97,18 @@ pub(super) async fn answer(
     if is_known(headers, &tag) {
         return Ok(not_modified(keeping, tag));
     }
-    let make = asked.make(app, query.query_id);
     let page = if is_page {
-        let page = async {
-            match make.await? {
-                Made::Page(page) => Ok(page),
-                Made::Long(..) => Err(Problem::of(ProblemKind::Internal)),
-            }
+        let make = async || match asked.make(app, query.query_id).await? {
+            Made::Page(page) => Ok(page),
+            Made::Long(..) => Err(Problem::of(ProblemKind::Internal)),
         };
-        app.pages.get(&source, page).await?
+        app.pages.get(&source, make).await?
     } else {
-        match make.await? {
+        match Box::pin(asked.make(app, query.query_id)).await? {
             Made::Page(page) => page,
-            Made::Long(query, selection) => return asked.stream(app, &query, selection).await,
+            Made::Long(query, selection) => {
+                return Box::pin(asked.stream(app, &query, selection)).await;
+            }
         }
     };
     source.revision = page.revision;

@@ -112,7 +112,7 @@ impl Intake {
             bytes_max: settings.queue_bytes_max,
             figures,
         };
-        let other = tokio::spawn(writer.clone().run());
+        let other = tokio::spawn(writer.another().run());
         let running = tokio::spawn(async move {
             writer.run().await;
             // One that panicked has dropped its askers, who were told.
@@ -204,7 +204,6 @@ impl Intake {
 type Asker = (oneshot::Sender<Answer>, (OwnedSemaphorePermit, OwnedSemaphorePermit));
 
 /// One of the two tasks of a process that append to the raw log, in turn.
-#[derive(Clone)]
 struct Writer {
     database: Database,
     queue: Arc<Mutex<mpsc::Receiver<Waiting>>>,
@@ -216,6 +215,18 @@ struct Writer {
 }
 
 impl Writer {
+    /// One more for the same queue.
+    fn another(&self) -> Self {
+        Self {
+            database: self.database.clone(),
+            queue: Arc::clone(&self.queue),
+            memory: AppendMemory::default(),
+            appended: self.appended.clone(),
+            figures: Arc::clone(&self.figures),
+            ..*self
+        }
+    }
+
     async fn run(mut self) {
         loop {
             let shared = Arc::clone(&self.queue);

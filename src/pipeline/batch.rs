@@ -12,6 +12,10 @@ use crate::database::{
 use crate::domain::{Amount, Currency, OutputMode, QueryName, Seq};
 use crate::engine::{self, Batch, Dropped, DroppedReason, Outcome, Rules, State};
 
+/// From so many records on, which take the engine about a millisecond, the thread's other tasks move to
+/// another one meanwhile.
+const BLOCKING_RECORDS_MIN: usize = 4_000;
+
 /// A query as its last commit left it, in memory.
 #[derive(Debug)]
 pub(super) struct Loaded {
@@ -137,7 +141,12 @@ impl Loaded {
     fn step(&mut self, batch: &Batch) -> Result<Option<Outcome>, BatchError> {
         let (rules, state) = (&self.rules, &mut self.state);
         let step = AssertUnwindSafe(|| engine::step(rules, state, batch));
-        tokio::task::block_in_place(|| catch_unwind(step)).map_err(|_| BatchError::Panicked)
+        let stepped = if batch.records().len() < BLOCKING_RECORDS_MIN {
+            catch_unwind(step)
+        } else {
+            tokio::task::block_in_place(|| catch_unwind(step))
+        };
+        stepped.map_err(|_| BatchError::Panicked)
     }
 
     /// Whether `error`, which ended the last batch, may be the fault of a record.
@@ -154,15 +163,13 @@ impl Loaded {
         total: Stopwatch,
     ) -> Result<Committed, DatabaseError> {
         let commit = Stopwatch::start();
-        let prepared =
-            database.checkpoint_prepare(self.lease, &self.query, position, outcome).await?;
-        durations.commit_us = commit.elapsed_us();
         durations.total_us = total.elapsed_us();
         let positions = (self.query.position, position);
         let entry = ProgressEntry::of(self.query.next_batch_id, outcome, positions, durations);
-        let timestamp = prepared.commit(&entry).await?;
+        let progress = database.checkpoint_commit(self.lease, &self.query, outcome, entry).await?;
         fault_point!("engine.committed");
         let commit_us = commit.elapsed_us();
+        let entry = &progress.entry;
         info!(
             batch.n_events_in = entry.events_in,
             batch.n_late = entry.late_events,
@@ -176,7 +183,6 @@ impl Loaded {
         self.query.watermarks = outcome.watermarks;
         self.query.newest_event_time = outcome.newest_event_time;
         self.query.error = None;
-        let progress = CommittedProgress { query: self.query.name.clone(), timestamp, entry };
         Ok(Committed { progress, late: late_money(&outcome.dropped), commit_us })
     }
 }

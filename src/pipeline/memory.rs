@@ -15,9 +15,9 @@ use crate::domain::{QueryName, Seq, Span, Trigger};
 const BACKOFF_FIRST: Duration = Duration::from_millis(100);
 const BACKOFF_MAX: Duration = Duration::from_secs(5);
 /// No query rests for longer than this.
-const REST_MAX: Duration = Duration::from_millis(20);
+const REST_MAX: Duration = Duration::from_millis(40);
 /// Nor for less, so that single events of many tills are not a batch each.
-const REST_MIN: Duration = Duration::from_millis(5);
+const REST_MIN: Duration = Duration::from_millis(10);
 
 /// Why a runner wakes up.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -58,7 +58,7 @@ impl Standings {
         match answered.await {
             Ok(standing) => Ok(standing),
             // It is not there, or the look failed: looking alone tells which.
-            Err(_) => self.0.database.standing(name).await.map(Arc::new),
+            Err(_) => Box::pin(self.0.database.standing(name)).await.map(Arc::new),
         }
     }
 }

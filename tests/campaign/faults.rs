@@ -7,8 +7,12 @@ use crate::support::fault_proxy::{Fault, FaultProxy};
 /// What `abort` ends a process with.
 const SIGABRT: &str = "signal: 6 ";
 /// Statements that commit: the others are inside a transaction that one of these ends.
-const COMMITS: [&str; 3] =
-    ["COMMIT", "select * from append_events(", "select pg_logical_emit_message("];
+const COMMITS: [&str; 4] = [
+    "COMMIT",
+    "select * from append_events(",
+    "select pg_logical_emit_message(",
+    "select * from commit_batch(",
+];
 
 /// The service dies at a named point, one of the first times that it comes there.
 pub async fn die_at(bed: &mut Bed, point: &str) {

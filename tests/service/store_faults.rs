@@ -48,7 +48,8 @@ async fn prove_one(rule: &Value, fault: Fault, met: &Met<'_>) {
         "COMMIT",
         "copy (select",
         "with leader as",
-        "insert into progress",
+        "update progress",
+        "select * from commit_batch(",
         "select epoch, holder",
         "update leadership",
     ];

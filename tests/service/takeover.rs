@@ -12,7 +12,8 @@ const LEASE: Duration = Duration::from_secs(3);
 /// What a takeover may take beyond what is left of the lease.
 const BEYOND_LEASE: Duration = Duration::from_secs(2);
 const IN_TRANSACTION: &str = "state = 'idle in transaction'";
-const QUERIES: [&str; 2] = ["hourly_sales", "hourly_sales_live"];
+/// Their duplicates rule makes the commit of each of their batches a transaction of several statements.
+const QUERIES: [&str; 2] = ["orders", "orders_live"];
 
 /// Replicas on one database; those that are out of order are left alone.
 struct Replicas {
@@ -27,6 +28,16 @@ impl Replicas {
         for url in urls {
             let settings = [("DATABASE_URL", url), ("TILLMARK_LEASE", lease)];
             services.push(TestService::start_with(&settings).await);
+        }
+        for (query, output_mode) in QUERIES.into_iter().zip(["append", "update"]) {
+            let rule = json!({
+                "window": {"kind": "tumbling", "size": "1 hour"}, "watermark_delay": "1 hour",
+                "output_mode": output_mode, "deduplicate": {"keys": ["order_id"]},
+            });
+            assert_eq!(services[0].put(&format!("/v1/queries/{query}"), rule).await.status, 201);
+        }
+        for query in ["hourly_sales", "hourly_sales_live"] {
+            services[0].delete(&format!("/v1/queries/{query}")).await;
         }
         Self { database, services, posted: 0 }
     }
@@ -88,7 +99,7 @@ impl Replicas {
             let stands = service.get(&format!("/v1/queries/{query}")).await.body;
             assert_eq!((&stands["status"], &stands["error"]), (&json!("running"), &Value::Null));
         }
-        let rows = service.rows("hourly_sales_live").await;
+        let rows = service.rows("orders_live").await;
         assert_eq!((rows.len(), &rows[0]["orders"]), (1, &json!(self.posted)));
     }
 
@@ -104,7 +115,7 @@ impl Replicas {
         sqlx::raw_sql("lock table progress in share mode").execute(&mut *lock).await.unwrap();
         self.post(&[poster]).await;
         self.wait_for_sessions(
-            "wait_event_type = 'Lock' and query like 'insert into progress%'",
+            "wait_event_type = 'Lock' and query like 'select * from commit_batch(%'",
             2,
         )
         .await;
@@ -216,7 +227,7 @@ async fn a_leader_that_was_frozen_commits_nothing_when_it_wakes_up() {
     let frozen = Stopwatch::start();
     replicas.post(&others(leader)).await;
     // What is asked of another meanwhile is done by the next leader.
-    let asked = replicas.services[others(leader)[0]].run("hourly_sales");
+    let asked = replicas.services[others(leader)[0]].run("orders");
     tokio::join!(replicas.wait_for_takeover(1, frozen), asked);
     replicas.assert_right(others(leader)[0]).await;
     let (epoch, batches) = (replicas.epoch().await, replicas.batches().await);
