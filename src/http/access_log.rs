@@ -1,13 +1,14 @@
 //! One span and one log line per request.
 
 use axum::extract::{MatchedPath, Request};
+use axum::http::{HeaderValue, Method};
 use axum::response::Response;
 use tracing::field::Empty;
-use tracing::{Instrument as _, Level, Span, error_span, event};
+use tracing::{Level, Span, error_span, event};
 
 use super::request_id::RequestId;
 use super::trace::{TRACEPARENT, Trace};
-use super::traffic::Traffic;
+use super::traffic::{Active, Traffic};
 use crate::clock::Stopwatch;
 
 macro_rules! answered {
@@ -23,35 +24,57 @@ macro_rules! answered {
     };
 }
 
-/// Handles the request in a span of its own, logs once how it was answered, counts it, and passes its trace on.
-pub(super) async fn access_log(
-    traffic: &Traffic,
-    request: Request,
-    next: impl AsyncFnOnce(Request) -> Response,
-) -> Response {
-    let _active = traffic.begin();
-    let watch = Stopwatch::start();
-    let trace = Trace::of(request.headers());
-    let (span, passed_on) =
-        (span(&request, trace.as_ref()), trace.and_then(|trace| trace.passed_on()));
-    let method = request.method().clone();
-    let route = request.extensions().get::<MatchedPath>().cloned();
-    let mut response = next(request).instrument(span.clone()).await;
-    if let Some(passed_on) = passed_on {
-        response.headers_mut().insert(TRACEPARENT, passed_on);
-    }
-    let route = route.as_ref().map_or("no route", MatchedPath::as_str);
-    let (status, duration_us) = (response.status(), watch.elapsed_us());
-    traffic.answered(route, &method, status, duration_us);
-    span.in_scope(|| {
-        // Tills post all day: what went well is worth a line only to somebody who looks for it.
-        if status.is_client_error() || status.is_server_error() {
-            answered!(Level::INFO, method, route, status, duration_us);
-        } else {
-            answered!(Level::DEBUG, method, route, status, duration_us);
+/// A request from its head to the head of its answer.
+pub(super) struct Watched {
+    traffic: Traffic,
+    _active: Active,
+    watch: Stopwatch,
+    span: Span,
+    /// Of the trace, in the answer.
+    passed_on: Option<HeaderValue>,
+    method: Method,
+    route: Option<MatchedPath>,
+}
+
+impl Watched {
+    /// Begins to count and to time a request.
+    pub(super) fn begin(traffic: &Traffic, request: &Request) -> Self {
+        let trace = Trace::of(request.headers());
+        Self {
+            traffic: traffic.clone(),
+            _active: traffic.begin(),
+            watch: Stopwatch::start(),
+            span: span(request, trace.as_ref()),
+            passed_on: trace.and_then(|trace| trace.passed_on()),
+            method: request.method().clone(),
+            route: request.extensions().get().cloned(),
         }
-    });
-    response
+    }
+
+    /// What all lines about the request are in.
+    pub(super) fn span(&self) -> Span {
+        self.span.clone()
+    }
+
+    /// Logs once how the request was answered, counts it, and passes its trace on.
+    pub(super) fn answered(self, mut response: Response) -> Response {
+        if let Some(passed_on) = self.passed_on {
+            response.headers_mut().insert(TRACEPARENT, passed_on);
+        }
+        let (method, route) = (self.method, self.route);
+        let route = route.as_ref().map_or("no route", MatchedPath::as_str);
+        let (status, duration_us) = (response.status(), self.watch.elapsed_us());
+        self.traffic.answered(route, &method, status, duration_us);
+        self.span.in_scope(|| {
+            // Tills post all day: what went well is worth a line only to somebody who looks for it.
+            if status.is_client_error() || status.is_server_error() {
+                answered!(Level::INFO, method, route, status, duration_us);
+            } else {
+                answered!(Level::DEBUG, method, route, status, duration_us);
+            }
+        });
+        response
+    }
 }
 
 /// The span of a request: its id, and its place in a trace. It is there for every level of lines in it.

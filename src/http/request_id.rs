@@ -17,37 +17,35 @@ const CHARS_MAX: usize = 200;
 pub(super) struct RequestId(HeaderValue);
 
 impl RequestId {
-    fn of(request: &Request) -> Self {
+    /// Gives a request its id.
+    pub(super) fn give(request: &mut Request) -> Self {
         let given = request.headers().get(HEADER).filter(|given| is_sane(given));
         let made = || HeaderValue::from_str(&Uuid::new_v4().to_string()).ok();
         // A UUID is always fit for a header.
-        Self(given.cloned().or_else(made).unwrap_or(HeaderValue::from_static("unknown")))
+        let id = given.cloned().or_else(made).unwrap_or(HeaderValue::from_static("unknown"));
+        request.extensions_mut().insert(Self(id.clone()));
+        Self(id)
     }
 
     /// The id as text.
     pub(super) fn as_str(&self) -> &str {
         self.0.to_str().unwrap_or_default()
     }
+
+    /// The answer with the id; an error becomes a problem that names it.
+    pub(super) fn answered(self, response: Response) -> Response {
+        let mut response = write_problem(response, &self);
+        response.headers_mut().insert(HEADER, self.0);
+        // No browser shall take an answer for anything but what its content type says.
+        let nosniff = HeaderValue::from_static("nosniff");
+        response.headers_mut().insert(header::X_CONTENT_TYPE_OPTIONS, nosniff);
+        response
+    }
 }
 
 /// Whether an id is fit for headers, logs and JSON: 1 to 200 visible ASCII characters.
 fn is_sane(value: &HeaderValue) -> bool {
     (1..=CHARS_MAX).contains(&value.len()) && value.as_bytes().iter().all(u8::is_ascii_graphic)
-}
-
-/// Gives the request its id, answers with it, and turns every error into a problem that names it.
-pub(super) async fn request_id(
-    mut request: Request,
-    next: impl AsyncFnOnce(Request) -> Response,
-) -> Response {
-    let id = RequestId::of(&request);
-    request.extensions_mut().insert(id.clone());
-    let mut response = write_problem(next(request).await, &id);
-    response.headers_mut().insert(HEADER, id.0);
-    // No browser shall take an answer for anything but what its content type says.
-    let nosniff = HeaderValue::from_static("nosniff");
-    response.headers_mut().insert(header::X_CONTENT_TYPE_OPTIONS, nosniff);
-    response
 }
 
 fn write_problem(response: Response, id: &RequestId) -> Response {

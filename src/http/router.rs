@@ -1,23 +1,26 @@
 //! All addresses, and the API description that is made from them.
 
+use std::sync::Arc;
+
 use axum::Router;
 use axum::extract::{Request, State};
 use axum::middleware::{Next, from_fn_with_state};
 use axum::response::{IntoResponse as _, Response};
 use futures_util::FutureExt as _;
 use tower_http::cors::CorsLayer;
+use tracing::Instrument as _;
 use utoipa::OpenApi as _;
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 use utoipa_swagger_ui::{Config, SwaggerUi};
 
-use super::access_log::access_log;
+use super::access_log::Watched;
 use super::authorize::Door;
 use super::browsers::{cors, kept_to_themselves, with_cors};
 use super::detach::{Detached, detach};
 use super::problem::Problem;
 use super::problem_kind::ProblemKind;
-use super::request_id::request_id;
+use super::request_id::RequestId;
 use super::secured::secured;
 use super::traffic::Traffic;
 use super::{
@@ -117,11 +120,11 @@ pub fn router(app: App) -> Router {
 pub(super) fn guarded(routes: Router, way: Way) -> Router {
     routes
         .fallback(async || Problem::of(ProblemKind::NotFound).into_response())
-        .layer(from_fn_with_state(way, go))
+        .layer(from_fn_with_state(Arc::new(way), go))
 }
 
 /// What stands on the way of each request.
-#[derive(Debug, Clone)]
+#[derive(Debug)]
 pub(super) struct Way {
     /// Its own task.
     pub(super) detached: Detached,
@@ -133,24 +136,19 @@ pub(super) struct Way {
 
 /// What each request passes, from the outside in. One middleware: each costs a copy of the request and
 /// a place on the heap.
-async fn go(State(way): State<Way>, request: Request, next: Next) -> Response {
-    let (way, traffic) = (&way, &way.traffic);
-    request_id(request, async |request| {
-        access_log(traffic, request, async |request| answer(way, request, next).await).await
-    })
-    .await
+async fn go(State(way): State<Arc<Way>>, mut request: Request, next: Next) -> Response {
+    let id = RequestId::give(&mut request);
+    let watched = Watched::begin(&way.traffic, &request);
+    let response = answer(&way, request, next).instrument(watched.span()).await;
+    id.answered(watched.answered(response))
 }
 
 async fn answer(way: &Way, request: Request, next: Next) -> Response {
-    match &way.cors {
-        None => detach(&way.detached, request, next).await,
-        Some(cors) => {
-            let detached = way.detached.clone();
-            let answering = move |request| {
-                let (detached, next) = (detached.clone(), next.clone());
-                async move { detach(&detached, request, next).await }.boxed()
-            };
-            with_cors(cors, request, answering).await
-        }
-    }
+    let Some(cors) = &way.cors else { return detach(&way.detached, request, next).await };
+    let detached = way.detached.clone();
+    let answering = move |request| {
+        let (detached, next) = (detached.clone(), next.clone());
+        async move { detach(&detached, request, next).await }.boxed()
+    };
+    Box::pin(with_cors(cors, request, answering)).await
 }
