@@ -94,18 +94,32 @@ pub(super) async fn post_events(
     params: Params,
     body: PostedBody,
 ) -> Result<Response, Problem> {
-    let PostParams { atomic, results } = PostParams::read(params)?;
+    let params = PostParams::read(params)?;
     let (bytes, format) = (body.bytes.len(), body.format);
-    let mut items = check(body, &app.settings)?;
+    let mut items = match check(body, &app.settings) {
+        Ok(items) => items,
+        Err(problem) => return RateLimit::take(&caller, 0)?.told_in(Err(problem)),
+    };
     let rate_limit = RateLimit::take(&caller, items.len())?;
     let stores = Stores::of(&caller);
     stores.reject_others(&mut items, format);
-    let (pending, good) = Pending::part(items, atomic);
-    let appended = app.intake.append(good, bytes, atomic).await?;
+    rate_limit.told_in(store(&app, &stores, &params, items, bytes).await)
+}
+
+/// Stores what is good, and answers what became of each item.
+async fn store(
+    app: &App,
+    stores: &Stores,
+    PostParams { atomic, results }: &PostParams,
+    items: Vec<CheckedItem>,
+    bytes: usize,
+) -> Result<Response, Problem> {
+    let (pending, good) = Pending::part(items, *atomic);
+    let appended = app.intake.append(good, bytes, *atomic).await?;
     let ingested = pending.joined_with(appended);
     app.traffic.events(ingested.tally());
     let ingested = if stores.are_bound() { ingested.without_firsts() } else { ingested };
-    Ok(rate_limit.told_in(ingested.answer(atomic, results.is_some())?))
+    ingested.answer(*atomic, results.is_some())
 }
 
 /// Takes the body apart and checks every item. The body ends here: it need not wait for the disk.

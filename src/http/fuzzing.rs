@@ -28,8 +28,11 @@ pub(crate) fn compressed_body(bytes: &[u8]) {
         body.finish().ok()
     };
     let whole = decompressed(&mut std::iter::once(&bytes[1..]));
-    assert_eq!(whole, decompressed(&mut bytes[1..].chunks(1)));
-    assert!(whole.is_none_or(|body| body.len() <= BYTES_MAX));
+    let pieced = decompressed(&mut bytes[1..].chunks(1));
+    // Cut in pieces, libzstd lets pass a frame that names another length than it has, if its last block is
+    // empty. What is in its blocks is there all the same.
+    assert!(whole.is_none() || whole == pieced);
+    assert!(pieced.is_none_or(|body| body.len() <= BYTES_MAX));
 }
 
 /// Reads an address's parameters as every list and report together would. The address of the next page

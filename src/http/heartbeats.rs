@@ -2,6 +2,7 @@
 
 use axum::extract::State;
 use axum::http::StatusCode;
+use axum::response::{IntoResponse, Response};
 use serde::Serialize;
 use utoipa::ToSchema;
 
@@ -34,10 +35,18 @@ pub(super) async fn post_heartbeat(
     LetIn(caller): LetIn,
     _: NoParams,
     body: JsonBody,
-) -> Result<(StatusCode, Json<HeartbeatAnswer>), Problem> {
+) -> Result<Response, Problem> {
     let heartbeat = intake::heartbeat(&body.0)
-        .map_err(|error| Problem::of_object(ProblemKind::InvalidHeartbeat, error))?;
-    RateLimit::take(&caller, 1)?;
+        .map_err(|error| Problem::of_object(ProblemKind::InvalidHeartbeat, error));
+    let rate_limit = RateLimit::take(&caller, heartbeat.iter().count())?;
+    let answer = async { store(&app, heartbeat?).await.map(IntoResponse::into_response) };
+    rate_limit.told_in(answer.await)
+}
+
+async fn store(
+    app: &App,
+    heartbeat: Heartbeat,
+) -> Result<(StatusCode, Json<HeartbeatAnswer>), Problem> {
     match app.intake.heartbeat(heartbeat.clone()).await? {
         Appended::Accepted(seq) => {
             Ok((StatusCode::ACCEPTED, Json(HeartbeatAnswer::of(&heartbeat, seq))))

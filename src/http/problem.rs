@@ -151,6 +151,13 @@ impl From<DatabaseError> for Problem {
             return Self::of(ProblemKind::DatabaseAway);
         }
         error!(error = %error.chain(), "The database failed");
+        if let DatabaseError::Unreadable { what, .. } = error {
+            let detail = format!(
+                "A stored {what} cannot be read: it is not as the service wrote it. The log has it under \
+                 this `request_id`, and the reconciliation of a query names damaged rows."
+            );
+            return Self::new(ProblemKind::Internal, detail);
+        }
         Self::of(ProblemKind::Internal)
     }
 }

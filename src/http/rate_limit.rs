@@ -36,12 +36,19 @@ impl RateLimit {
         Err(problem)
     }
 
-    /// The answer, with what is left.
-    pub(super) fn told_in(self, mut response: Response) -> Response {
-        if let Some(allowance) = self.0 {
-            response.headers_mut().extend(headers(allowance).into_iter().collect::<HeaderMap>());
+    /// The answer, whichever it is, with what is left.
+    pub(super) fn told_in(self, answer: Result<Response, Problem>) -> Result<Response, Problem> {
+        let Some(allowance) = self.0 else { return answer };
+        let told = headers(allowance).into_iter();
+        match answer {
+            Ok(mut response) => {
+                response.headers_mut().extend(told.collect::<HeaderMap>());
+                Ok(response)
+            }
+            Err(problem) => {
+                Err(told.fold(problem, |problem, (name, value)| problem.with_header(name, value)))
+            }
         }
-        response
     }
 }
 

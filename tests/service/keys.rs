@@ -236,6 +236,12 @@ async fn a_key_over_its_rate_is_told_when_to_come_again() {
         let events: Vec<Value> = (0..8).map(|n| sale_of(None, &format!("{name}-{n}"))).collect();
         service.ask_as(key, "POST", "/v1/events", json!(events)).await
     };
+    // Told with every answer, also of what is not stored.
+    let refused = service.ask_as(&one, "POST", "/v1/events", json!(5)).await;
+    assert_eq!((refused.status, refused.header("ratelimit")), (422, r#""events";r=10;t=0"#));
+    let heartbeat = json!({"source": "till-1", "event_time": "2026-10-01T08:00:00Z"});
+    let beat = service.ask_as(&other, "POST", "/v1/heartbeats", heartbeat).await;
+    assert_eq!((beat.status, beat.header("ratelimit")), (202, r#""events";r=9;t=1"#));
     let first = post(&one, "a").await;
     assert_eq!((first.status, first.header("ratelimit-policy")), (200, r#""events";q=10;w=2"#));
     assert_eq!(first.header("ratelimit"), r#""events";r=2;t=2"#);

@@ -88,6 +88,21 @@ async fn a_failure_inside_is_told_to_the_log_and_not_to_the_client() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn a_damaged_row_is_told_as_such() {
+    let database = TestDatabase::create().await;
+    let service = TestService::start(&database).await;
+    service.post_events(&[a_sale("1", "09:05:00", "1.00")]).await;
+    service.run("hourly_sales_live").await;
+    service.wait_until_idle("hourly_sales_live").await;
+    database.execute("update window_rows set currency = 'ZZZ'").await;
+    let answer = service.get("/v1/queries/hourly_sales_live/windows").await;
+    assert_eq!(answer.status, 500, "{}", answer.body);
+    let detail = answer.body["detail"].as_str().unwrap();
+    assert!(detail.starts_with("A stored currency cannot be read"), "{detail}");
+    assert_nothing_leaks("a damaged row", &answer);
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn an_outage_is_told_without_the_address_of_the_database() {
     let database = TestDatabase::create().await;
     let service = TestService::start(&database).await;
