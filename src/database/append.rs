@@ -23,7 +23,9 @@ use super::partitions::LogRoom;
 use super::quarantine::{quarantine_insert, quarantine_release, quarantined_for_release};
 use super::{Database, DatabaseError};
 use crate::clock::Stopwatch;
-use crate::domain::{ContentHash, EventId, EventTime, Heartbeat, IdentifiedEvent, Note, Seq, Span};
+use crate::domain::{
+    ContentHash, EventId, EventTime, Heartbeat, IdentifiedEvent, KeyId, Note, Seq, Span,
+};
 
 /// Any number that no other program on the same database uses for an advisory lock.
 pub(super) const APPEND_LOCK: i64 = 0x7469_6c6c_6d61_726b;
@@ -66,6 +68,8 @@ pub struct Release {
     pub event_time: Option<EventTime>,
     /// Why, by whoever decided.
     pub note: Note,
+    /// With which key, where there was one.
+    pub key_id: Option<KeyId>,
 }
 
 /// What became of one event, heartbeat or release.

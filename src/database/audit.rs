@@ -9,7 +9,7 @@ use sqlx::{PgConnection, Postgres, QueryBuilder};
 use super::error::Doing;
 use super::values::unreadable;
 use super::{Database, DatabaseError};
-use crate::domain::{EventId, QueryName};
+use crate::domain::{EventId, KeyId, QueryName};
 
 /// An act that the trail knows.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -56,8 +56,10 @@ pub struct AuditFact {
     pub query: Option<QueryName>,
     /// To which event.
     pub event_id: Option<EventId>,
-    /// By whom, where that is known.
+    /// By whom, in their words.
     pub done_by: Option<String>,
+    /// With which key, where there was one.
+    pub key_id: Option<KeyId>,
     /// Why, in their words.
     pub note: Option<String>,
     /// What came of it, as a JSON object.
@@ -81,8 +83,8 @@ pub(super) async fn audit_insert(
     fact: &AuditFact,
 ) -> Result<(), DatabaseError> {
     sqlx::query(
-        "insert into audit (action, query, event_id, done_by, note, details)
-         values ($1, $2, $3, $4, $5, $6)",
+        "insert into audit (action, query, event_id, done_by, note, details, key_id)
+         values ($1, $2, $3, $4, $5, $6, $7)",
     )
     .bind(fact.action.as_str())
     .bind(fact.query.as_ref().map(QueryName::as_str))
@@ -90,6 +92,7 @@ pub(super) async fn audit_insert(
     .bind(fact.done_by.as_deref())
     .bind(fact.note.as_deref())
     .bind(Json(&fact.details))
+    .bind(fact.key_id.as_ref().map(KeyId::as_str))
     .execute(conn)
     .await
     .doing("write the audit trail")?;
@@ -104,6 +107,7 @@ struct AuditColumns {
     query: Option<String>,
     event_id: Option<String>,
     done_by: Option<String>,
+    key_id: Option<String>,
     note: Option<String>,
     details: Json<Value>,
 }
@@ -114,11 +118,13 @@ impl AuditColumns {
         let action = action.ok_or_else(|| unreadable("action of the audit trail", &self.action))?;
         let query = self.query.map(|name| name.parse()).transpose();
         let event_id = self.event_id.map(EventId::try_from).transpose();
+        let key_id = self.key_id.map(|key_id| key_id.parse()).transpose();
         let fact = AuditFact {
             action,
             query: query.map_err(|error| unreadable("name of a query", error))?,
             event_id: event_id.map_err(|error| unreadable("event_id", error))?,
             done_by: self.done_by,
+            key_id: key_id.map_err(|error| unreadable("key of the audit trail", error))?,
             note: self.note,
             details: self.details.0,
         };

@@ -21,7 +21,9 @@ use super::recount::RecountRange;
 use super::recount_sql::RecountSql;
 use super::values::{WindowColumns, WindowKeyArrays, revenue_from_sql, revenue_to_sql};
 use super::{Database, DatabaseError};
-use crate::domain::{Currency, Money, Note, QueryName, StoreReach, Totals, Window, WindowKey};
+use crate::domain::{
+    Currency, KeyId, Money, Note, QueryName, StoreReach, Totals, Window, WindowKey,
+};
 
 /// Which windows to book.
 #[derive(Debug, Clone)]
@@ -109,6 +111,7 @@ impl Database {
         &self,
         name: &QueryName,
         booking: &Booking,
+        key_id: Option<&KeyId>,
     ) -> Result<Booked, DatabaseError> {
         let mut transaction = self.engine.begin().await.doing("begin a booking")?;
         let conn = &mut *transaction;
@@ -125,13 +128,13 @@ impl Database {
             *sum = sum.plus(late.totals);
         }
         let booked = Booked { numbers: Some((first, last)), totals };
-        audit_insert(conn, &fact(name, booking, &booked)).await?;
+        audit_insert(conn, &fact(name, booking, &booked, key_id)).await?;
         transaction.commit().await.doing("commit a booking")?;
         Ok(booked)
     }
 }
 
-fn fact(name: &QueryName, booking: &Booking, booked: &Booked) -> AuditFact {
+fn fact(name: &QueryName, booking: &Booking, booked: &Booked, key_id: Option<&KeyId>) -> AuditFact {
     let totals = booked.totals.iter().map(|(currency, totals)| {
         let money = Money { revenue: totals.revenue, currency: *currency }.to_string();
         (currency.code().to_owned(), json!({ "orders": totals.orders, "revenue": money }))
@@ -143,6 +146,7 @@ fn fact(name: &QueryName, booking: &Booking, booked: &Booked) -> AuditFact {
         query: Some(name.clone()),
         event_id: None,
         done_by: Some(booking.booked_by.to_string()),
+        key_id: key_id.cloned(),
         note: Some(booking.note.to_string()),
         details: json!({ "numbers": numbers, "totals": totals }),
     }

@@ -1,7 +1,7 @@
 //! Quarantine: events that claim to come from the future.
 
 use chrono::{DateTime, Utc};
-use serde_json::{Value, json};
+use serde_json::json;
 use sqlx::{PgConnection, Postgres, QueryBuilder};
 
 use super::append::{AppendRequest, Release, lock_append};
@@ -10,7 +10,7 @@ use super::audit::{AuditAction, AuditFact, audit_insert};
 use super::error::Doing;
 use super::raw_log::EventColumns;
 use super::{Database, DatabaseError};
-use crate::domain::{Event, EventId, EventTime, IdentifiedEvent, Note, Seq, Span};
+use crate::domain::{Event, EventId, EventTime, IdentifiedEvent, KeyId, Note, Seq, Span};
 
 /// An event that is, or was, in quarantine.
 #[derive(Debug, Clone)]
@@ -129,6 +129,7 @@ impl Database {
         &self,
         event_id: &EventId,
         note: &Note,
+        key_id: Option<&KeyId>,
     ) -> Result<bool, DatabaseError> {
         let mut transaction = self.engine.begin().await.doing("begin a rejection")?;
         // As everything whose moment counts in a report as of another (`as_of`).
@@ -146,26 +147,23 @@ impl Database {
         if done.rows_affected() == 0 {
             return Ok(false);
         }
-        let fact = decision_fact(AuditAction::QuarantineRejected, event_id, note, json!({}));
+        let action = AuditAction::QuarantineRejected;
+        let fact = AuditFact { key_id: key_id.cloned(), ..decision_fact(action, event_id, note) };
         audit_insert(&mut transaction, &fact).await?;
         transaction.commit().await.doing("commit a rejection")?;
         Ok(true)
     }
 }
 
-fn decision_fact(
-    action: AuditAction,
-    event_id: &EventId,
-    note: &Note,
-    details: Value,
-) -> AuditFact {
+fn decision_fact(action: AuditAction, event_id: &EventId, note: &Note) -> AuditFact {
     AuditFact {
         action,
         query: None,
         event_id: Some(event_id.clone()),
         done_by: None,
+        key_id: None,
         note: Some(note.to_string()),
-        details,
+        details: json!({}),
     }
 }
 
@@ -278,7 +276,8 @@ pub(super) async fn quarantine_release(
             "posted_event_time": quarantined.event.event_time.to_string(),
         });
         let action = AuditAction::QuarantineReleased;
-        let fact = decision_fact(action, &release.event_id, &release.note, details);
+        let fact = decision_fact(action, &release.event_id, &release.note);
+        let fact = AuditFact { key_id: release.key_id.clone(), details, ..fact };
         audit_insert(conn, &fact).await?;
     }
     Ok(())

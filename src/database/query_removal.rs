@@ -1,13 +1,13 @@
 //! Starting a query over, and deleting it: what it wrote goes, and the audit trail says how much.
 
-use serde_json::{Map, Value};
+use serde_json::{Map, Value, json};
 use sqlx::PgConnection;
 
 use super::audit::{AuditAction, AuditFact, audit_insert};
 use super::error::Doing;
 use super::queries::find;
 use super::{Database, DatabaseError};
-use crate::domain::QueryName;
+use crate::domain::{KeyId, QueryName};
 
 /// Everything that a query writes, with the name that the audit trail counts it under.
 const WRITTEN: [(&str, &str); 8] = [
@@ -27,7 +27,11 @@ impl Database {
     ///
     /// # Errors
     /// [`DatabaseError::NoSuchQuery`], [`DatabaseError::Unreadable`] or [`DatabaseError::Failed`].
-    pub async fn query_reset(&self, name: &QueryName) -> Result<(), DatabaseError> {
+    pub async fn query_reset(
+        &self,
+        name: &QueryName,
+        key_id: Option<&KeyId>,
+    ) -> Result<(), DatabaseError> {
         let mut transaction = self.engine.begin().await.doing("begin a reset")?;
         let query_id = find(&mut transaction, name, true).await?.query_id;
         sqlx::query(
@@ -40,7 +44,9 @@ impl Database {
         .execute(&mut *transaction)
         .await
         .doing("reset a query")?;
-        remove_written(&mut transaction, name, query_id, AuditAction::QueryReset).await?;
+        let removed = remove_written(&mut transaction, query_id).await?;
+        let fact = fact(AuditAction::QueryReset, name, key_id, removed);
+        audit_insert(&mut transaction, &fact).await?;
         transaction.commit().await.doing("commit a reset")
     }
 
@@ -48,7 +54,11 @@ impl Database {
     ///
     /// # Errors
     /// [`DatabaseError::NoSuchQuery`] or [`DatabaseError::Failed`].
-    pub async fn query_delete(&self, name: &QueryName) -> Result<(), DatabaseError> {
+    pub async fn query_delete(
+        &self,
+        name: &QueryName,
+        key_id: Option<&KeyId>,
+    ) -> Result<(), DatabaseError> {
         let mut transaction = self.engine.begin().await.doing("begin deleting a query")?;
         // Its rule is not read: a query that is damaged can be deleted too.
         let query_id: Option<i64> =
@@ -58,7 +68,9 @@ impl Database {
                 .await
                 .doing("find the query to delete")?;
         let query_id = query_id.ok_or_else(|| DatabaseError::NoSuchQuery(name.clone()))?;
-        remove_written(&mut transaction, name, query_id, AuditAction::QueryDeleted).await?;
+        let removed = remove_written(&mut transaction, query_id).await?;
+        let fact = fact(AuditAction::QueryDeleted, name, key_id, removed);
+        audit_insert(&mut transaction, &fact).await?;
         sqlx::query("delete from queries where query_id = $1")
             .bind(query_id)
             .execute(&mut *transaction)
@@ -68,12 +80,11 @@ impl Database {
     }
 }
 
+/// Answers how much of each was removed.
 async fn remove_written(
     conn: &mut PgConnection,
-    name: &QueryName,
     query_id: i64,
-    action: AuditAction,
-) -> Result<(), DatabaseError> {
+) -> Result<Map<String, Value>, DatabaseError> {
     let mut removed = Map::new();
     for (what, delete) in WRITTEN {
         let done = sqlx::query(delete)
@@ -83,13 +94,22 @@ async fn remove_written(
             .doing("remove what a query wrote")?;
         removed.insert(what.to_owned(), done.rows_affected().into());
     }
-    let fact = AuditFact {
+    Ok(removed)
+}
+
+fn fact(
+    action: AuditAction,
+    name: &QueryName,
+    key_id: Option<&KeyId>,
+    removed: Map<String, Value>,
+) -> AuditFact {
+    AuditFact {
         action,
         query: Some(name.clone()),
         event_id: None,
         done_by: None,
+        key_id: key_id.cloned(),
         note: None,
-        details: Value::Object(Map::from_iter([("removed".to_owned(), Value::Object(removed))])),
-    };
-    audit_insert(conn, &fact).await
+        details: json!({ "removed": removed }),
+    }
 }

@@ -70,8 +70,11 @@ struct EntryBody {
     query: Option<String>,
     /// The event that it was done to; null where none was.
     event_id: Option<String>,
-    /// By whom; null where that is not known.
+    /// By whom, in their words; null where nobody said.
     done_by: Option<String>,
+    /// The key that it was asked for with; null where there was none.
+    #[schema(example = "0123456789ab")]
+    key_id: Option<String>,
     /// Why, in their words.
     note: Option<String>,
     /// What came of it: the numbers of corrections and what they add, where a released event stands, or
@@ -89,6 +92,7 @@ impl From<AuditEntry> for EntryBody {
             query: fact.query.map(|name| name.to_string()),
             event_id: fact.event_id.map(|id| id.to_string()),
             done_by: fact.done_by,
+            key_id: fact.key_id.map(|key_id| key_id.to_string()),
             note: fact.note,
             details: fact.details,
         }

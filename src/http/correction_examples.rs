@@ -48,7 +48,7 @@ pub(super) fn audit() -> Value {
     json!({
         "audit": [{
             "number": 1, "at": "2026-10-05T08:12:40.120112Z", "action": "corrections_booked",
-            "query": "hourly_sales", "event_id": null, "done_by": "finance", "note": "Till 7 was offline",
+            "query": "hourly_sales", "event_id": null, "done_by": "finance", "key_id": null, "note": "Till 7 was offline",
             "details": { "numbers": { "first": 1, "last": 1 }, "totals": { "USD": one() } },
         }],
         "next_cursor": null,

@@ -9,6 +9,7 @@ use serde::Serialize;
 use utoipa::ToSchema;
 
 use super::audit::NumberCursor;
+use super::authorize::LetIn;
 use super::body::JsonBody;
 use super::booking_body::{BookingSchema, booking};
 use super::figures::{Figures, GroupMembers, GroupMembersSchema, moment_text};
@@ -40,6 +41,7 @@ use crate::domain::{EventField, WindowKey};
         BookingProblems))]
 pub(super) async fn book_corrections(
     State(app): State<App>,
+    LetIn(caller): LetIn,
     stores: Stores,
     NamedQuery(name): NamedQuery,
     _: NoParams,
@@ -47,7 +49,7 @@ pub(super) async fn book_corrections(
 ) -> Result<Response, Problem> {
     let query = app.database.query(&name).await?;
     let booking = booking(&body, &query, stores.of_query(&query)?)?;
-    let booked = app.database.corrections_book(&name, &booking).await?;
+    let booked = app.database.corrections_book(&name, &booking, caller.key_id()).await?;
     let status = if booked.numbers.is_some() { StatusCode::CREATED } else { StatusCode::OK };
     Ok((status, Json(BookedAnswer::of(name.to_string(), &booked))).into_response())
 }

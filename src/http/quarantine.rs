@@ -5,6 +5,7 @@ use axum::response::Response;
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
+use super::authorize::LetIn;
 use super::body::JsonBody;
 use super::event_body::EventBody;
 use super::figures::moment_text;
@@ -17,7 +18,7 @@ use super::problem_kind::ProblemKind;
 use super::progress::CursorMoment;
 use super::{App, event_examples};
 use crate::database::{Appended, QuarantineCursor, Quarantined, Release, Resolution};
-use crate::domain::{EventId, EventTime, InvalidText};
+use crate::domain::{EventId, EventTime, InvalidText, KeyId};
 use crate::intake::{self, Action, Decision};
 
 /// List the quarantine.
@@ -58,6 +59,7 @@ pub(super) async fn list_quarantine(
         DecisionProblems))]
 pub(super) async fn decide(
     State(app): State<App>,
+    LetIn(caller): LetIn,
     named: NamedEvent,
     _: NoParams,
     body: JsonBody,
@@ -65,7 +67,7 @@ pub(super) async fn decide(
     let event_id = named.or(ProblemKind::NotInQuarantine)?;
     let decision = intake::decision(&body.0)
         .map_err(|error| Problem::of_object(ProblemKind::InvalidDecision, error))?;
-    let is_done = app.carry_out(&event_id, decision).await?;
+    let is_done = app.carry_out(&event_id, decision, caller.key_id()).await?;
     let entry = app.database.quarantined(&event_id).await?;
     match entry {
         Some(entry) if is_done => Ok(Json(entry.into())),
@@ -78,14 +80,20 @@ pub(super) async fn decide(
 
 impl App {
     /// Does what was decided; says whether the event was waiting.
-    async fn carry_out(&self, event_id: &EventId, decision: Decision) -> Result<bool, Problem> {
+    async fn carry_out(
+        &self,
+        event_id: &EventId,
+        decision: Decision,
+        key_id: Option<&KeyId>,
+    ) -> Result<bool, Problem> {
         let Decision { action, note } = decision;
         match action {
             Action::Release { event_time } => {
-                let release = Release { event_id: event_id.clone(), event_time, note };
+                let (event_id, key_id) = (event_id.clone(), key_id.cloned());
+                let release = Release { event_id, event_time, note, key_id };
                 Ok(matches!(self.intake.release(release).await?, Appended::Accepted(_)))
             }
-            Action::Reject => Ok(self.database.quarantine_reject(event_id, &note).await?),
+            Action::Reject => Ok(self.database.quarantine_reject(event_id, &note, key_id).await?),
         }
     }
 }

@@ -6,6 +6,7 @@ use axum::response::{IntoResponse as _, Response};
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
+use super::authorize::LetIn;
 use super::body::JsonBody;
 use super::json::Json;
 use super::paging::{Page, PageParams};
@@ -133,10 +134,11 @@ pub(super) async fn get_query(
     responses((status = 204, description = "The query is gone"), QueryProblems))]
 pub(super) async fn delete_query(
     State(app): State<App>,
+    LetIn(caller): LetIn,
     NamedQuery(name): NamedQuery,
     _: NoParams,
 ) -> Result<StatusCode, Problem> {
-    app.database.query_delete(&name).await?;
+    app.database.query_delete(&name, caller.key_id()).await?;
     app.sync_runners().await;
     Ok(StatusCode::NO_CONTENT)
 }
@@ -186,10 +188,11 @@ pub(super) async fn resume_query(
         QueryProblems))]
 pub(super) async fn reset_query(
     State(app): State<App>,
+    LetIn(caller): LetIn,
     NamedQuery(name): NamedQuery,
     _: NoParams,
 ) -> Result<Json<QueryBody>, Problem> {
-    app.database.query_reset(&name).await?;
+    app.database.query_reset(&name, caller.key_id()).await?;
     app.changed_query(&name).await
 }
 

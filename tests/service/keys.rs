@@ -261,3 +261,19 @@ async fn a_key_over_its_rate_is_told_when_to_come_again() {
     tokio::time::timeout(Duration::from_secs(5), waited).await.expect("it may post again");
     assert_eq!(service.get_as(&admin, "/v1/limits").await.body["key_events_per_second"], 5);
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_audit_trail_names_the_key_that_acted() {
+    let database = TestDatabase::create().await;
+    let service = TestService::start(&database).await;
+    let admin = key(&service, "", "admin", None).await;
+    let finance = key(&service, &admin, "finance", None).await;
+    let id_of = |key: &str| json!(key.split('_').nth(1));
+    service.ask_as(&admin, "POST", "/v1/queries/hourly_sales/reset", json!({})).await;
+    service.ask_as(&admin, "DELETE", "/v1/queries/hourly_sales_live", json!({})).await;
+    let trail = service.get_as(&finance, "/v1/audit").await.body["audit"].clone();
+    let acts: Vec<_> =
+        trail.as_array().unwrap().iter().map(|one| (&one["action"], &one["key_id"])).collect();
+    let by = id_of(&admin);
+    assert_eq!(acts, [(&json!("query_deleted"), &by), (&json!("query_reset"), &by)]);
+}

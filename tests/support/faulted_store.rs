@@ -128,7 +128,7 @@ impl FaultedStore {
             Ok(()) => self.traces(&name).await,
             Err(error) => Err(format!("{error}; failed: {failed:?}")),
         };
-        self.direct.query_delete(&name).await.unwrap();
+        self.direct.query_delete(&name, None).await.unwrap();
         Ok(Ran { traces: traces?, calls, failed })
     }
 
