@@ -101,7 +101,7 @@ impl Database {
         let database = Self {
             ingest: writing(&by_index, sizes.ingest, "20s", Duration::from_secs(5)),
             engine: writing(&options, sizes.engine, "0", Duration::from_secs(10)),
-            log: pool(&in_order, sizes.engine, "0", Duration::from_secs(10)),
+            log: writing(&in_order, sizes.engine, "0", Duration::from_secs(10)),
             lease: lease_pool(&options),
             name,
             reads: pool(&options, sizes.reads, "25s", Duration::from_secs(3)),
@@ -253,21 +253,12 @@ pub(super) fn doubt_connections() {
     DOUBTED.store(DOUBTS, Ordering::Relaxed);
 }
 
-/// Whether a connection that was idle for so long still is one. Asking costs a round trip, as much as most
-/// statements do, so who used it a moment ago is not asked.
-pub(super) async fn is_alive(
-    conn: &mut PgConnection,
-    idle_for: Duration,
-) -> Result<bool, sqlx::Error> {
+/// Whether a connection of a pool can be used for writing.
+async fn is_usable(conn: &mut PgConnection, idle_for: Duration) -> Result<bool, sqlx::Error> {
     if idle_for >= IDLE_ASKED {
         conn.ping().await?;
     }
-    Ok(true)
-}
-
-/// Whether a connection of a pool can be used for writing.
-async fn is_usable(conn: &mut PgConnection, idle_for: Duration) -> Result<bool, sqlx::Error> {
-    Ok(is_alive(conn, idle_for).await? && is_writable(conn).await?)
+    is_writable(conn).await
 }
 
 /// Whether a connection takes writes; asked only while connections are in doubt.
@@ -310,11 +301,12 @@ fn pool(
     acquire_max: Duration,
 ) -> PgPool {
     let (pool, options) = pool_options(options, size, statement_timeout, acquire_max);
-    pool.before_acquire(|conn, past| Box::pin(is_alive(conn, past.idle_for)))
-        .connect_lazy_with(options)
+    pool.connect_lazy_with(options)
 }
 
-/// A pool for what writes: connections to a server that takes no writes are not kept.
+/// A pool for what writes, and for what the engine reads: connections to a server that takes no writes are
+/// not kept. One that was used a moment ago is not asked whether it still is one, which costs a round
+/// trip, as much as most statements do: whoever finds it broken tries again.
 fn writing(
     options: &PgConnectOptions,
     size: u32,
@@ -322,7 +314,8 @@ fn writing(
     acquire_max: Duration,
 ) -> PgPool {
     let (pool, options) = pool_options(options, size, statement_timeout, acquire_max);
-    pool.before_acquire(|conn, past| Box::pin(is_usable(conn, past.idle_for)))
+    pool.test_before_acquire(false)
+        .before_acquire(|conn, past| Box::pin(is_usable(conn, past.idle_for)))
         .connect_lazy_with(options)
 }
 
@@ -338,9 +331,6 @@ fn pool_options(
         ("idle_in_transaction_session_timeout", "10s"),
         ("standard_conforming_strings", "on"),
     ];
-    let pool = PgPoolOptions::new()
-        .max_connections(size)
-        .acquire_timeout(acquire_max)
-        .test_before_acquire(false);
+    let pool = PgPoolOptions::new().max_connections(size).acquire_timeout(acquire_max);
     (pool, options.clone().options(settings))
 }
