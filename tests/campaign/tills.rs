@@ -20,7 +20,7 @@ const STEP_S: i64 = 10;
 /// From so many events on, ingest copies them.
 const BULK_EVENTS: usize = 210;
 /// A frozen service does not answer.
-const ATTEMPT_MAX: Duration = Duration::from_secs(3);
+const ATTEMPT_MAX: Duration = Duration::from_secs(10);
 const RETRY_PAUSE: Duration = Duration::from_millis(10);
 
 /// What a till posts.
