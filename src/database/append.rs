@@ -22,16 +22,12 @@ use super::error::Doing;
 use super::partitions::LogRoom;
 use super::quarantine::{quarantine_insert, quarantine_release, quarantined_for_release};
 use super::{Database, DatabaseError};
-use crate::clock::Stopwatch;
 use crate::domain::{
     ContentHash, EventId, EventTime, Heartbeat, IdentifiedEvent, KeyId, Note, Seq, Span,
 };
 
 /// Any number that no other program on the same database uses for an advisory lock.
 pub(super) const APPEND_LOCK: i64 = 0x7469_6c6c_6d61_726b;
-
-/// A connection that was not used for longer is asked first whether it still is one.
-const SESSION_KEPT_US: i64 = 1_000_000;
 
 /// What one request wants to append.
 #[derive(Debug, Clone)]
@@ -119,9 +115,16 @@ impl Appended {
 pub struct AppendMemory {
     pub(super) room: LogRoom,
     pub(super) copy_hope: CopyHope,
-    /// A connection that has just been used: taking one out of the pool and giving it back takes two
+    /// The connection of the append before: taking one out of the pool and giving it back takes two
     /// round trips, as much again as an append.
-    session: Option<(PoolConnection<Postgres>, Stopwatch)>,
+    session: Option<PoolConnection<Postgres>>,
+}
+
+impl AppendMemory {
+    /// Gives the connection back, which may end while nobody uses it.
+    pub fn rest(&mut self) {
+        self.session = None;
+    }
 }
 
 /// The bounds under which appends happen.
@@ -152,26 +155,16 @@ impl Database {
         guard: FutureGuard,
         memory: &mut AppendMemory,
     ) -> Result<Vec<Vec<Appended>>, DatabaseError> {
-        let mut session = self.append_session(memory).await?;
+        let mut session = match memory.session.take() {
+            Some(session) => session,
+            None => self.ingest.acquire().await.doing("reach the database")?,
+        };
         let appended = append_in(&mut session, requests, guard, memory).await;
         // After an error the pool looks at it first.
         if appended.is_ok() {
-            memory.session = Some((session, Stopwatch::start()));
+            memory.session = Some(session);
         }
         appended
-    }
-
-    async fn append_session(
-        &self,
-        memory: &mut AppendMemory,
-    ) -> Result<PoolConnection<Postgres>, DatabaseError> {
-        if let Some((session, used)) = memory.session.take()
-            && used.elapsed_us() < SESSION_KEPT_US
-        {
-            return Ok(session);
-        }
-        // One that has rested is back in the pool by now, for there may be no other.
-        self.ingest.acquire().await.doing("reach the database")
     }
 }
 

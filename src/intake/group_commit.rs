@@ -23,6 +23,9 @@ use crate::domain::{Heartbeat, IdentifiedEvent, Seq};
 /// From so many events on an append is worth making ready while the one before is stored.
 const PIPELINED_EVENTS_MIN: usize = 200;
 
+/// A writer that waited for longer gives its connection back, and takes one that was looked at.
+const SESSION_KEPT_US: i64 = 1_000_000;
+
 /// Bounds of the queue between requests and the writer.
 #[derive(Debug, Clone, Copy)]
 pub struct IntakeSettings {
@@ -230,8 +233,12 @@ impl Writer {
     async fn run(mut self) {
         loop {
             let shared = Arc::clone(&self.queue);
+            let waited = Stopwatch::start();
             let mut queue = shared.lock().await;
             let Some(first) = queue.recv().await else { break };
+            if waited.elapsed_us() >= SESSION_KEPT_US {
+                self.memory.rest();
+            }
             let batch = self.take_waiting(first, &mut queue);
             fault_point!("ingest.taken");
             let events: usize = batch.iter().map(|one| one.request.events().len()).sum();
