@@ -16,7 +16,7 @@ use crate::database::{Database, DatabaseError, FutureGuard, PoolSizes};
 use crate::domain::{
     EventField, Filter, OutputMode, QueryName, QuerySpec, Seq, Span, Start, Trigger, WindowSpec,
 };
-use crate::embedded::{EmbeddedError, EmbeddedPostgres, SharedPostgres};
+use crate::embedded::{EmbeddedError, EmbeddedPostgres, SharedPostgres, folder_without_data};
 use crate::http::{self, App, DataDisk, HttpSettings, LocalClient, Phase};
 use crate::intake::{Intake, IntakeSettings};
 use crate::pipeline::Pipeline;
@@ -67,6 +67,16 @@ pub enum StartError {
     /// The private Postgres did not start or stop.
     #[error(transparent)]
     Embedded(#[from] EmbeddedError),
+    /// There is no data to work on.
+    #[error(
+        "there is no Tillmark database in {}: set TILLMARK_DATA_DIR to the folder of the service's line `Data:`, \
+         or DATABASE_URL to its server; `tillmark serve` makes a new one",
+        data_dir.display()
+    )]
+    NoData {
+        /// The data folder.
+        data_dir: PathBuf,
+    },
     /// The database cannot be used.
     #[error("the database cannot be used")]
     Database(#[from] DatabaseError),
@@ -90,7 +100,7 @@ impl StartError {
             | Self::Listen { .. }
             | Self::Database(DatabaseError::Address(_)) => true,
             Self::Embedded(error) => error.is_setting(),
-            Self::Database(_) | Self::System { .. } => false,
+            Self::NoData { .. } | Self::Database(_) | Self::System { .. } => false,
         }
     }
 
@@ -214,6 +224,7 @@ impl Service {
         let (intake, writer) = Intake::start(database.clone(), intake_settings, head);
         let access = AccessSettings {
             open_without_keys: settings.listen.is_open_without_keys(),
+            is_local: settings.listen.is_local(),
             key_events_per_second: limits.key_events_per_second,
         };
         let keyring = Keyring::start(database.clone(), access).await?;
@@ -334,6 +345,15 @@ fn say_hello(address: SocketAddr, private_data: Option<PathBuf>) {
     }
 }
 
+/// What to do where the data folder holds no database yet.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum NoData {
+    /// It is another folder, most likely.
+    Refuse,
+    /// Make one, and say so.
+    Make,
+}
+
 /// Does `work` on the database that `settings` name, or else on the private Postgres of the data folder,
 /// which is started for it unless a service runs it already.
 ///
@@ -341,6 +361,7 @@ fn say_hello(address: SocketAddr, private_data: Option<PathBuf>) {
 /// Those of `work`, and of what it needs.
 pub(crate) fn on_database<T, E>(
     settings: &DatabaseSettings,
+    no_data: NoData,
     work: impl AsyncFnOnce(&str) -> Result<T, E>,
 ) -> Result<T, E>
 where
@@ -353,7 +374,17 @@ where
     let (private, url) = match settings.url() {
         Some(url) => (None, url.to_owned()),
         None => {
-            let private = SharedPostgres::start_or_find(&settings.embedded())?;
+            let settings = settings.embedded();
+            if let Some(data_dir) = folder_without_data(&settings)? {
+                if no_data == NoData::Refuse {
+                    return Err(StartError::NoData { data_dir }.into());
+                }
+                eprintln!(
+                    "There is no Tillmark database in {} yet; making one",
+                    data_dir.display()
+                );
+            }
+            let private = SharedPostgres::start_or_find(&settings)?;
             let url = private.url().to_owned();
             (Some(private), url)
         }

@@ -62,6 +62,20 @@ pub enum Command {
     Openapi,
 }
 
+impl Command {
+    /// The database that it works on; nothing for those that need none.
+    const fn database(&self) -> Option<&DatabaseSettings> {
+        match self {
+            Self::Serve(settings) => Some(&settings.database),
+            Self::Import(settings) => Some(&settings.database),
+            Self::Recount(settings) | Self::Reconcile(settings) => Some(&settings.database),
+            Self::Bench(BenchCommand::Ingest(settings)) => Some(&settings.database),
+            Self::Keys(command) => Some(command.database()),
+            Self::Demo(_) | Self::Healthcheck(_) | Self::Openapi => None,
+        }
+    }
+}
+
 /// Which service to ask.
 #[derive(Debug, Clone, Args)]
 pub struct HealthcheckSettings {
@@ -126,6 +140,11 @@ impl ListenSettings {
     /// that is what is wanted.
     pub const fn is_open_without_keys(&self) -> bool {
         self.listen.ip().is_loopback() || self.insecure_no_auth
+    }
+
+    /// Whether only this machine reaches the service, as far as anybody said.
+    pub const fn is_local(&self) -> bool {
+        self.listen.ip().is_loopback() && !self.insecure_no_auth
     }
 }
 
@@ -299,9 +318,13 @@ impl CommandLine {
             _ => Refusal::Wrong(explain(&error)),
         })?;
         let command = line.command.unwrap_or_else(|| Command::Serve(Box::new(line.serve)));
-        if let Command::Serve(settings) = &command {
-            check_database_url(&settings.database)?;
-            check_queue(&settings.limits)?;
+        if let Some(settings) = command.database() {
+            check_database_url(settings)?;
+        }
+        match &command {
+            Command::Serve(settings) => check_queue(&settings.limits)?,
+            Command::Recount(settings) | Command::Reconcile(settings) => check_range(settings)?,
+            _ => {}
         }
         Ok(command)
     }
@@ -317,6 +340,16 @@ fn check_database_url(settings: &DatabaseSettings) -> Result<(), Refusal> {
     let text = "DATABASE_URL is no address such as postgres://user:password@host/database. Correct it, \
                 or leave it unset for a private Postgres.";
     Err(Refusal::Wrong(text.to_owned()))
+}
+
+/// A range that ends before it begins would be a report of nothing, without a difference.
+fn check_range(settings: &ReportSettings) -> Result<(), Refusal> {
+    match (settings.from, settings.to) {
+        (Some(from), Some(to)) if from.0 > to.0 => {
+            Err(Refusal::Wrong("--from is after --to; exchange them".to_owned()))
+        }
+        _ => Ok(()),
+    }
 }
 
 /// A request that is larger than the whole queue could be tried again for ever.

@@ -2,12 +2,14 @@
 
 use std::collections::HashMap;
 use std::fmt;
+use std::panic::AssertUnwindSafe;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError, RwLock, Weak};
 use std::time::Duration;
 
+use futures_util::FutureExt as _;
 use subtle::ConstantTimeEq as _;
-use tracing::warn;
+use tracing::{error, warn};
 
 use super::rate::{Allowance, Bucket};
 use super::secret;
@@ -31,6 +33,8 @@ const NOTE_EVERY_US: i64 = 60_000_000;
 pub struct AccessSettings {
     /// Whether everybody may do everything while there is no key at all.
     pub open_without_keys: bool,
+    /// Whether only this machine reaches the service, so that nobody has another name for it.
+    pub is_local: bool,
     /// How many events a key may post a second; nothing: as many as it likes.
     pub key_events_per_second: Option<u32>,
 }
@@ -130,6 +134,11 @@ impl Keyring {
         let keyring = Self(Arc::new(Shared { database, settings, since, ring, reading }));
         tokio::spawn(read_now_and_then(Arc::downgrade(&keyring.0)));
         Ok(keyring)
+    }
+
+    /// Whether only this machine reaches the service.
+    pub fn is_local(&self) -> bool {
+        self.0.settings.is_local
     }
 
     /// Whether there is any key, one that does not work any more included.
@@ -270,8 +279,13 @@ async fn read_now_and_then(shared: Weak<Shared>) {
         tokio::time::sleep(READ_EVERY).await;
         let Some(shared) = shared.upgrade() else { return };
         let keyring = Keyring(shared);
-        if let Err(error) = keyring.read().await {
-            warn!(error = %error.chain(), "Could not read the API keys; trying again");
+        // A key that cannot be read must not be the last that was looked at.
+        match AssertUnwindSafe(keyring.read()).catch_unwind().await {
+            Ok(Ok(())) => {}
+            Ok(Err(error)) => {
+                warn!(error = %error.chain(), "Could not read the API keys; trying again");
+            }
+            Err(_) => error!("Reading the API keys panicked; trying again"),
         }
     }
 }

@@ -77,11 +77,13 @@ impl Report {
         }
     }
 
-    /// Whether the service did what it promises: the events are good, so none may be refused, and
+    /// Whether the service did what it promises: the events are good, so some are taken, none is refused, and
     /// every answered one is in the log exactly once, as far as anybody looked.
     pub(super) fn is_sound(&self) -> bool {
         let found = self.verification.as_ref().is_none_or(Verification::is_sound);
-        found && self.outcomes.conflicts == 0 && self.outcomes.rejected == 0
+        let Outcomes { accepted, duplicates, quarantined, conflicts, rejected } = self.outcomes;
+        let is_taken = accepted + duplicates + quarantined > 0;
+        found && is_taken && conflicts == 0 && rejected == 0
     }
 }
 

@@ -1,7 +1,9 @@
 //! `tillmark keys`: API keys without the API, for the first of them and for the day it is lost.
 
+use std::io::{self, Write as _};
+
 use crate::access::{self, AccessError, KeyText};
-use crate::app::{self, StartError};
+use crate::app::{self, NoData, StartError};
 use crate::config::{DatabaseSettings, KeysCommand, KeysCreateSettings};
 use crate::database::{Database, DatabaseError, KeyCursor, PoolSizes, StoredKey};
 use crate::domain::{Grant, InvalidGrant, KeyId, NewKey};
@@ -28,6 +30,11 @@ pub(super) enum KeysError {
     /// The system refused something that every command needs.
     #[error(transparent)]
     Start(#[from] StartError),
+    /// What was to be shown cannot be. Of a key that nobody saw nothing is left that works.
+    #[error(
+        "could not write to standard output; a key that was to be shown there is revoked again"
+    )]
+    Write(#[source] io::Error),
 }
 
 impl KeysError {
@@ -44,6 +51,7 @@ impl KeysError {
                 | AccessError::RotatedAlready { .. },
             ) => 65,
             Self::Embedded(error) if error.is_setting() => 64,
+            Self::Write(_) => 74,
             Self::Access(_) | Self::Database(_) | Self::Embedded(_) | Self::Start(_) => 69,
         }
     }
@@ -54,18 +62,28 @@ pub(super) fn run(command: &KeysCommand) -> Result<(), KeysError> {
     match command {
         KeysCommand::Create(settings) => {
             let key = new_key(settings)?;
-            let create = async |database| show(&access::create(&database, &key).await?);
-            on_database(&settings.database, create)
+            let create = async |database| {
+                let created = access::create(&database, &key).await?;
+                show(&database, &created).await
+            };
+            on_database(&settings.database, NoData::Make, create)
         }
-        KeysCommand::List(settings) => on_database(&settings.database, list),
-        KeysCommand::Revoke(settings) => on_database(&settings.database, async |database| {
-            let key = access::revoke(&database, &settings.key_id).await?;
-            println!("Revoked {} ({}); within 8 seconds it works nowhere", key.key_id, key.name);
-            Ok(())
-        }),
-        KeysCommand::Rotate(settings) => on_database(&settings.database, async |database| {
-            show(&access::rotate(&database, &settings.key_id).await?)
-        }),
+        KeysCommand::List(settings) => on_database(&settings.database, NoData::Refuse, list),
+        KeysCommand::Revoke(settings) => {
+            on_database(&settings.database, NoData::Refuse, async |database| {
+                let key = access::revoke(&database, &settings.key_id).await?;
+                write(&format!(
+                    "Revoked {} ({}); within 8 seconds it works nowhere",
+                    key.key_id, key.name
+                ))
+            })
+        }
+        KeysCommand::Rotate(settings) => {
+            on_database(&settings.database, NoData::Refuse, async |database| {
+                let rotated = access::rotate(&database, &settings.key_id).await?;
+                show(&database, &rotated).await
+            })
+        }
     }
 }
 
@@ -79,9 +97,10 @@ fn new_key(settings: &KeysCreateSettings) -> Result<NewKey, InvalidGrant> {
 /// Opens the database, which may be that of a running service, and closes it afterwards.
 fn on_database(
     settings: &DatabaseSettings,
+    no_data: NoData,
     work: impl AsyncFnOnce(Database) -> Result<(), KeysError>,
 ) -> Result<(), KeysError> {
-    app::on_database(settings, async |url| {
+    app::on_database(settings, no_data, async |url| {
         let database = Database::start(url, POOL_SIZES, settings.database_wait).await?;
         let done = work(database.clone()).await;
         database.close().await;
@@ -90,14 +109,22 @@ fn on_database(
 }
 
 /// The key alone on standard output, so that a script can take it; the rest beside it.
-fn show((key, text): &(StoredKey, KeyText)) -> Result<(), KeysError> {
+async fn show(database: &Database, (key, text): &(StoredKey, KeyText)) -> Result<(), KeysError> {
     eprintln!("{}", facts(key));
     if let Some(old) = &key.rotated_from {
         eprintln!("It takes the place of {old}: once it is in use, `tillmark keys revoke {old}`.");
     }
     eprintln!("This is the only time that it is shown. Send it as `Authorization: Bearer <key>`:");
-    println!("{text}");
-    Ok(())
+    let written = write(&text.to_string());
+    if written.is_err() {
+        access::revoke(database, &key.key_id).await?;
+    }
+    written
+}
+
+/// Writes a line to standard output, where somebody may have stopped to read.
+fn write(line: &str) -> Result<(), KeysError> {
+    writeln!(io::stdout(), "{line}").map_err(KeysError::Write)
 }
 
 async fn list(database: Database) -> Result<(), KeysError> {
@@ -105,7 +132,7 @@ async fn list(database: Database) -> Result<(), KeysError> {
     loop {
         let keys = database.keys(after.as_ref(), PAGE).await?;
         for key in &keys {
-            println!("{}", facts(key));
+            write(&facts(key))?;
         }
         let Some(last) = keys.last() else { return Ok(()) };
         after = Some(KeyCursor { created_at: last.created_at, key_id: last.key_id.clone() });

@@ -18,7 +18,7 @@ pub struct ImportSettings {
     /// How events are written, `ndjson` or `csv`, where the name of a file does not say it.
     #[arg(long)]
     pub format: Option<RowFormat>,
-    /// Where rows go that were not taken, each with its line and the reasons; `<FILE>.rejected.ndjson`
+    /// Where rows go that were not taken, each with its line and the reasons; `<FILE>.rejected`
     /// unless set.
     #[arg(long, value_name = "FILE")]
     pub rejected: Option<PathBuf>,

@@ -18,6 +18,17 @@ pub enum KeysCommand {
     Rotate(Box<KeyIdSettings>),
 }
 
+impl KeysCommand {
+    /// Where the keys are.
+    pub(super) const fn database(&self) -> &DatabaseSettings {
+        match self {
+            Self::Create(settings) => &settings.database,
+            Self::List(settings) => &settings.database,
+            Self::Revoke(settings) | Self::Rotate(settings) => &settings.database,
+        }
+    }
+}
+
 /// What a key is to be.
 #[derive(Debug, Clone, Args)]
 pub struct KeysCreateSettings {

@@ -26,6 +26,8 @@ const IDLE_ASKED: Duration = Duration::from_secs(1);
 
 const VERSION_MIN: i32 = 150_000;
 const RETRY_PAUSE: Duration = Duration::from_millis(250);
+/// Of so many attempts one is told.
+const RETRIES_SAID: u32 = 20;
 
 /// How many connections each kind of work may use.
 #[derive(Debug, Clone, Copy)]
@@ -135,6 +137,7 @@ impl Database {
 
     async fn wait_for_server(&self, wait_max: Span) -> Result<(), DatabaseError> {
         let answered = async {
+            let mut attempts = 0_u32;
             loop {
                 match self.engine.acquire().await {
                     Ok(_) => return Ok(()),
@@ -145,7 +148,10 @@ impl Database {
                         });
                     }
                     Err(source) => {
-                        tracing::warn!(error = %source, "Waiting for the database");
+                        if attempts.is_multiple_of(RETRIES_SAID) {
+                            tracing::warn!(error = %source, "Waiting for the database");
+                        }
+                        attempts = attempts.wrapping_add(1);
                         tokio::time::sleep(RETRY_PAUSE).await;
                     }
                 }

@@ -247,7 +247,7 @@ pub(super) async fn counted_first(
     let texts = query.spec.deduplicate.iter();
     let texts: Vec<String> =
         texts.map(|field| format!("({}) collate \"C\"", key_expression(field))).collect();
-    let key = format!("array[{}]", texts.join(", "));
+    let key = format!("array[{}]::text[]", texts.join(", "));
     let mut select = QueryBuilder::<Postgres>::new("select event_id from raw_events where seq < ");
     select.push_bind(seq.get()).push(" and seq > ").push_bind(query.start_seq.get());
     select.push(format!(

@@ -14,9 +14,9 @@ use super::findings::{Finding, Findings};
 use super::ledger_sql::{ledger_sql, range_sql};
 use super::queries::{StoredQuery, find};
 use super::recount_lines::{column, columns, event_ids, note_strays, recount, set_aside};
-use super::values::WindowColumns;
+use super::values::{WindowColumns, revenue_from_sql};
 use super::{Database, DatabaseError};
-use crate::domain::{EventId, EventTime, QueryName, Totals, WindowKey, WindowSpec};
+use crate::domain::{EventId, EventTime, Money, QueryName, Totals, WindowKey, WindowSpec};
 
 /// The most windows of a report on tumbling or sliding windows: a year of hours for 57 stores. Each takes
 /// about a kilobyte while the report is made. Sessions are all read for any of them.
@@ -141,6 +141,7 @@ impl Database {
             Some(late) => late,
             None => late_events(conn, &asked, &mut findings).await?,
         };
+        check_corrections(conn, &asked, &mut findings).await?;
         let snapshot = ReconciliationSnapshot {
             as_of: as_of.map_or(now, |as_of| as_of.moment().to_utc()),
             stream: stream_rows(conn, &asked, &mut findings).await?,
@@ -237,6 +238,53 @@ async fn corrections(
     let rows = select.build().fetch_all(conn).await.doing("read the corrections")?;
     let read = rows.iter().map(|row| columns::<WindowColumns>(row)?.read());
     Ok(read.filter_map(|read| findings.readable("corrections", read)).collect())
+}
+
+/// Holds every correction against the entries of the ledger that it books: the money of a booked event is
+/// in no other part of the report.
+async fn check_corrections(
+    conn: &mut PgConnection,
+    asked: &Asked<'_>,
+    findings: &mut Findings,
+) -> Result<(), DatabaseError> {
+    let mut select = QueryBuilder::<Postgres>::new(
+        "select * from (select corrections.*, held.orders as held_orders, held.revenue as held_revenue
+         from corrections cross join lateral (
+             select count(*) as orders, coalesce(sum(amount), 0) as revenue
+             from corrected_events corrected
+                 join dropped_events using (query_id, seq, window_start, window_end)
+             where corrected.query_id = corrections.query_id and corrected.number = corrections.number
+                 and reason = 'late' and dropped_events.currency = corrections.currency
+                 and dropped_events.group_keys = corrections.group_keys) held) checked",
+    );
+    push_query_and_range(&mut select, asked);
+    if let Some(as_of) = asked.as_of {
+        select.push(format!(" and booked_at <= {}", as_of.literal()));
+    }
+    select.push(
+        " and (orders, revenue) is distinct from (held_orders, held_revenue) order by number",
+    );
+    let rows = select.build().fetch_all(conn).await.doing("check the corrections")?;
+    for row in &rows {
+        let read = columns::<WindowColumns>(row).and_then(|columns| columns.read());
+        let Some((key, booked)) = findings.readable("corrections", read) else { continue };
+        let number: i64 = column(row, "number")?;
+        let held = Totals {
+            orders: column(row, "held_orders")?,
+            revenue: revenue_from_sql(column(row, "held_revenue")?),
+        };
+        let money = |totals: Totals| Money { revenue: totals.revenue, currency: key.currency };
+        let detail = format!(
+            "correction {number} does not add up: it books {} orders and {}, the ledger entries that it holds \
+             are {} and {}",
+            booked.orders,
+            money(booked),
+            held.orders,
+            money(held)
+        );
+        findings.note(Some(key), detail);
+    }
+    Ok(())
 }
 
 fn push_query_and_range(select: &mut QueryBuilder<Postgres>, asked: &Asked<'_>) {

@@ -31,7 +31,7 @@ use keeper::Keeper;
 use owner::Owner;
 use programs::Programs;
 use server::{Server, SocketFolder};
-pub use shared::{SharedPostgres, running_url};
+pub use shared::{SharedPostgres, folder_without_data, running_url};
 
 /// What the private Postgres needs to know before it starts.
 #[derive(Debug, Clone, Default)]

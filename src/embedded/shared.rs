@@ -2,7 +2,7 @@
 //! service's.
 
 use std::fs;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::thread::sleep;
 use std::time::Duration;
 
@@ -79,6 +79,18 @@ pub fn running_url(settings: &EmbeddedSettings) -> Option<String> {
         Some(data_dir) => url_in(data_dir),
         None => url_in(Owner::of_server().ok()?.default_data_dir()),
     }
+}
+
+/// The data folder that `settings` name, when there is no private Postgres in it yet.
+///
+/// # Errors
+/// [`EmbeddedError`] where there is no default folder.
+pub fn folder_without_data(settings: &EmbeddedSettings) -> Result<Option<PathBuf>, EmbeddedError> {
+    let data_dir = match &settings.data_dir {
+        Some(data_dir) => data_dir.clone(),
+        None => Owner::of_server()?.default_data_dir().to_owned(),
+    };
+    Ok(Some(data_dir).filter(|data_dir| !data_dir.join("pg").exists()))
 }
 
 fn url_in(data_dir: &Path) -> Option<String> {

@@ -1,20 +1,24 @@
 //! Lets in who may come in, before anything of a body is read.
 
+use std::net::IpAddr;
+use std::sync::Arc;
+
 use axum::extract::{FromRequestParts, MatchedPath, Request};
 use axum::http::request::Parts;
+use axum::http::uri::Authority;
 use axum::http::{HeaderMap, HeaderValue, header};
 
 use super::problem::Problem;
 use super::problem_kind::ProblemKind;
 use super::scopes::{Bound, Need, Rule};
 use crate::access::{Caller, Keyring, Refused};
-use crate::domain::Scope;
+use crate::domain::{Origin, Scope};
 
 /// Who decides who is let in.
 #[derive(Debug, Clone)]
 pub(super) enum Door {
-    /// The keys, by the rule of each address.
-    Keys(Keyring),
+    /// The keys, by the rule of each address; the pages of these origins may ask as well.
+    Keys(Keyring, Arc<[Origin]>),
     /// Nobody: for the tests of what stands around the handlers.
     #[cfg(test)]
     Open,
@@ -28,7 +32,7 @@ impl Door {
     pub(super) async fn let_in(&self, request: Request) -> Result<Request, Problem> {
         let (mut head, body) = request.into_parts();
         let caller = match self {
-            Self::Keys(keyring) => allowed(keyring, &head).await?,
+            Self::Keys(keyring, origins) => allowed(keyring, origins, &head).await?,
             #[cfg(test)]
             Self::Open => Caller::ANYBODY,
         };
@@ -37,7 +41,7 @@ impl Door {
     }
 }
 
-async fn allowed(keyring: &Keyring, head: &Parts) -> Result<Caller, Problem> {
+async fn allowed(keyring: &Keyring, origins: &[Origin], head: &Parts) -> Result<Caller, Problem> {
     // Where there is no address, there is nothing but a problem that says so.
     let Some(path) = head.extensions.get::<MatchedPath>() else { return Ok(Caller::ANYBODY) };
     let rule = Rule::of(&head.method, path.as_str());
@@ -47,7 +51,11 @@ async fn allowed(keyring: &Keyring, head: &Parts) -> Result<Caller, Problem> {
         Need::Scope(scope) => Some(scope),
     };
     let caller = keyring.admit(bearer(&head.headers)).await?;
-    let Some(grant) = caller.grant() else { return Ok(caller) };
+    let Some(grant) = caller.grant() else {
+        // No key keeps a page of somebody else from asking in the name of whoever looks at it.
+        let is_foreign = is_foreign(&head.headers, origins, keyring.is_local());
+        return if is_foreign { Err(Problem::of(ProblemKind::ForeignPage)) } else { Ok(caller) };
+    };
     if let Some(scope) = scope.filter(|scope| !grant.allows(*scope)) {
         return Err(missing(scope));
     }
@@ -55,6 +63,25 @@ async fn allowed(keyring: &Keyring, head: &Parts) -> Result<Caller, Problem> {
         return Err(Problem::of(ProblemKind::OtherStores));
     }
     Ok(caller)
+}
+
+/// Whether a page asks that is neither of this service nor of the origins that may: its browser says so in
+/// `Origin`. Where a name was made to lead here (DNS rebinding), `Host` is a name that only others give.
+fn is_foreign(headers: &HeaderMap, origins: &[Origin], is_local: bool) -> bool {
+    let text = |name| headers.get(name).map(|value| value.to_str().unwrap_or_default());
+    let host = text(header::HOST).unwrap_or_default();
+    let of_another = text(header::ORIGIN).is_some_and(|origin| {
+        let of_host = origin.split_once("://").is_some_and(|(_, of)| of.eq_ignore_ascii_case(host));
+        !of_host && origins.iter().all(|allowed| allowed.as_str() != origin)
+    });
+    of_another || (is_local && !host.is_empty() && !is_own_name(host))
+}
+
+/// Whether a host is an address, or the name of every machine for itself.
+fn is_own_name(host: &str) -> bool {
+    let Ok(authority) = host.parse::<Authority>() else { return false };
+    let name = authority.host().trim_start_matches('[').trim_end_matches(']').to_ascii_lowercase();
+    name == "localhost" || name.ends_with(".localhost") || name.parse::<IpAddr>().is_ok()
 }
 
 /// The key of the header `Authorization`, if there is one; of a header that shows none as it should, a
@@ -120,6 +147,35 @@ impl<S: Send + Sync> FromRequestParts<S> for LetIn {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_page_of_somebody_else_is_foreign_and_so_is_a_name_that_was_made_to_lead_here() {
+        let allowed: Origin = "https://dashboard.example".parse().expect("an origin");
+        for (host, origin, local, everywhere) in [
+            ("localhost:8080", None, false, false),
+            ("127.0.0.1:8080", None, false, false),
+            ("[::1]:8080", None, false, false),
+            ("tills.localhost", None, false, false),
+            ("localhost:8080", Some("http://localhost:8080"), false, false),
+            ("localhost:8080", Some("http://localhost:3000"), true, true),
+            ("localhost:8080", Some("http://evil.example"), true, true),
+            ("localhost:8080", Some("null"), true, true),
+            ("localhost:8080", Some("https://dashboard.example"), false, false),
+            ("evil.example", None, true, false),
+            ("evil.example", Some("http://evil.example"), true, false),
+            ("localhost.evil.example", None, true, false),
+            ("", None, false, false),
+        ] {
+            let mut headers = HeaderMap::new();
+            headers.insert(header::HOST, HeaderValue::from_static(host));
+            if let Some(origin) = origin {
+                headers.insert(header::ORIGIN, HeaderValue::from_static(origin));
+            }
+            let origins = std::slice::from_ref(&allowed);
+            let found = [true, false].map(|is_local| is_foreign(&headers, origins, is_local));
+            assert_eq!(found, [local, everywhere], "{host} {origin:?}");
+        }
+    }
 
     #[test]
     fn a_key_stands_alone_behind_the_word_bearer() {

@@ -68,8 +68,6 @@ impl PostParams {
 /// Of a key that is bound to stores, events of other stores, or of none, are rejected. Where keys are
 /// limited (`key_events_per_second` of `GET /v1/limits`), the headers `RateLimit` and `RateLimit-Policy`
 /// say what is left; of what is too much nothing is stored.
-///
-/// Of a key that is bound to stores, an event of another store or of none is a rejected item.
 #[utoipa::path(post, path = "/v1/events", tag = "Ingest",
     params(PostParams, EncodingParams),
     request_body(content(

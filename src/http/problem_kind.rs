@@ -11,6 +11,8 @@ pub(super) enum ProblemKind {
     Unauthorized,
     MissingScope,
     OtherStores,
+    /// A page of another origin asks.
+    ForeignPage,
     NotFound,
     NoSuchQuery,
     NoSuchEvent,
@@ -76,13 +78,14 @@ const fn facts(
 
 impl ProblemKind {
     /// All of them, by status.
-    pub(super) const ALL: [Self; 45] = [
+    pub(super) const ALL: [Self; 46] = [
         Self::BadRequest,
         Self::InvalidParameters,
         Self::MalformedBody,
         Self::Unauthorized,
         Self::MissingScope,
         Self::OtherStores,
+        Self::ForeignPage,
         Self::NotFound,
         Self::NoSuchQuery,
         Self::NoSuchEvent,
@@ -141,6 +144,8 @@ impl ProblemKind {
                 "The key works, but has not the scope that this address needs; `detail` names it. Nothing was done."),
             Self::OtherStores => facts("other-stores", StatusCode::FORBIDDEN, "The key is bound to some stores",
                 "The key is bound to stores, and what is here is of all stores together. Read a query whose `group_by` has `store_id`, or use a key that is not bound."),
+            Self::ForeignPage => facts("foreign-page", StatusCode::FORBIDDEN, "A page of another origin may not ask",
+                "While there is no API key, only this machine's programs and the service's own pages are let in: `Origin` must be the service's own or one of TILLMARK_CORS_ORIGINS, and on a loopback address `Host` must be an address or `localhost`."),
             Self::NotFound => facts("not-found", StatusCode::NOT_FOUND, "Nothing is at this address",
                 "There is no such address. `/docs` shows all there are."),
             Self::NoSuchQuery => facts("no-such-query", StatusCode::NOT_FOUND, "There is no such query",
@@ -260,6 +265,7 @@ impl ProblemKind {
             | Self::Unauthorized
             | Self::MissingScope
             | Self::OtherStores
+            | Self::ForeignPage
             | Self::NotFound
             | Self::NoSuchQuery
             | Self::NoSuchEvent

@@ -107,7 +107,7 @@ pub fn router(app: App) -> Router {
     let detached = Detached {
         work: app.work.clone(),
         request_timeout: app.settings.request_timeout,
-        door: Door::Keys(app.keyring.clone()),
+        door: Door::Keys(app.keyring.clone(), app.origins.clone().into()),
     };
     let (addresses, _) = addresses().split_for_parts();
     let (traffic, cors) = (app.traffic.clone(), cors(&app.origins));

@@ -5,7 +5,7 @@ use utoipa::openapi::security::{HttpAuthScheme, HttpBuilder, SecurityRequirement
 use utoipa::openapi::{OpenApi, RefOr};
 
 use super::problem_docs::response_of;
-use super::problem_kind::ProblemKind::{MissingScope, OtherStores, Unauthorized};
+use super::problem_kind::ProblemKind::{ForeignPage, MissingScope, OtherStores, Unauthorized};
 use super::scopes::{Bound, Need, Rule};
 
 const SCHEME: &str = "api_key";
@@ -52,8 +52,8 @@ fn secure(operation: &mut Operation, rule: Rule) {
         return;
     }
     let kinds: &[_] = match rule.bound {
-        Bound::Same => &[MissingScope],
-        Bound::OwnStores | Bound::Refused => &[MissingScope, OtherStores],
+        Bound::Same => &[MissingScope, ForeignPage],
+        Bound::OwnStores | Bound::Refused => &[MissingScope, OtherStores, ForeignPage],
     };
     responses.insert("403".to_owned(), RefOr::T(response_of(kinds)));
 }

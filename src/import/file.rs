@@ -74,7 +74,7 @@ impl Input {
             Source::File(path) => path.clone().into_os_string(),
             Source::StandardInput => "stdin".into(),
         };
-        name.push(".rejected.ndjson");
+        name.push(".rejected");
         name.into()
     }
 

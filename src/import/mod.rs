@@ -28,7 +28,7 @@ use std::pin::Pin;
 
 use tokio::sync::mpsc;
 
-use crate::app::{StartError, asked_to_end, on_database};
+use crate::app::{NoData, StartError, asked_to_end, on_database};
 use crate::clock::Stopwatch;
 use crate::config::ImportSettings;
 use crate::database::{AppendMemory, Database, FutureGuard, PoolSizes};
@@ -77,7 +77,9 @@ type Chunks = mpsc::Receiver<Result<CheckedChunk, ImportError>>;
 pub fn run(settings: &ImportSettings) -> Result<Imported, ImportError> {
     telemetry::start(&settings.log, LogFormat::Text);
     let inputs = inputs(settings)?;
-    on_database(&settings.database, async |url| import(settings, &inputs, url).await)
+    on_database(&settings.database, NoData::Refuse, async |url| {
+        import(settings, &inputs, url).await
+    })
 }
 
 /// The inputs, each looked at before anything of the first is stored.

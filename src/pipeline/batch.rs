@@ -2,7 +2,7 @@
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
-use tracing::{debug, info};
+use tracing::debug;
 
 use crate::clock::Stopwatch;
 use crate::database::{
@@ -34,8 +34,8 @@ pub(super) enum BatchError {
     /// Reading or writing failed.
     #[error(transparent)]
     Database(#[from] DatabaseError),
-    /// The engine has a fault that this batch shows.
-    #[error("the engine panicked; the log says where")]
+    /// The service has a fault that this batch shows.
+    #[error("the batch panicked; the log says where")]
     Panicked,
 }
 
@@ -170,7 +170,7 @@ impl Loaded {
         fault_point!("engine.committed");
         let commit_us = commit.elapsed_us();
         let entry = &progress.entry;
-        info!(
+        debug!(
             batch.n_events_in = entry.events_in,
             batch.n_late = entry.late_events,
             batch.n_rows = entry.rows_written,

@@ -1,7 +1,9 @@
 //! The long-lived task of one query.
 
+use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
 
+use futures_util::FutureExt as _;
 use tokio::sync::{mpsc, oneshot, watch};
 use tokio_util::sync::CancellationToken;
 use tracing::{info, warn};
@@ -52,7 +54,12 @@ impl Runner {
                 command = self.commands.recv() => match command {
                     Some(Command::Reload) => self.memory = Memory::default(),
                     Some(Command::Run { batches_max, answer }) => {
-                        if let Some(ran) = self.run_available(batches_max).await {
+                        let run = AssertUnwindSafe(self.run_available(batches_max)).catch_unwind();
+                        let ran = match run.await {
+                            Ok(ran) => ran,
+                            Err(_) => Some(Err(RunError::Failed(self.note_panic().await))),
+                        };
+                        if let Some(ran) = ran {
                             // Nobody waits any more where the client went away; the batches are committed.
                             let _ = answer.send(ran);
                         }
@@ -60,11 +67,23 @@ impl Runner {
                     None => break,
                 },
                 due = self.memory.due(&mut self.head) => match due {
-                    Due::Turn => self.take_turn().await,
+                    Due::Turn => {
+                        if AssertUnwindSafe(self.take_turn()).catch_unwind().await.is_err() {
+                            self.note_panic().await;
+                        }
+                    }
                     Due::IdleClosing => self.close_if_idle().await,
                 },
             }
         }
+    }
+
+    /// A panic is a failure like others: told, and tried again. Answers what is told.
+    async fn note_panic(&mut self) -> String {
+        let error = BatchError::Panicked;
+        let told = error.chain();
+        self.note(error).await;
+        told
     }
 
     /// One turn by the query's own trigger, or reading the query if that is still to be done, so

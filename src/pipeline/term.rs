@@ -91,6 +91,11 @@ impl Term {
         runners.retain(|name, _| versions.iter().any(|(stored, _)| stored == name));
         for (name, version) in versions {
             match runners.get_mut(&name) {
+                Some(runner) if runner.commands.is_closed() => {
+                    warn!(query.name = %name, "A query's task ended; starting another");
+                    runner.commands = self.spawn_runner(name);
+                    runner.version = version;
+                }
                 Some(runner) if runner.version == version => {}
                 // A full queue is looked at again at the next turn.
                 Some(runner) if runner.commands.try_send(Command::Reload).is_ok() => {

@@ -8,7 +8,7 @@ mod spinner;
 
 use std::io::{self, Write as _};
 
-use crate::app::{StartError, on_database};
+use crate::app::{NoData, StartError, on_database};
 use crate::config::{ReportFormat, ReportSettings};
 use crate::database::{Database, DatabaseError, PoolSizes, RecountRange};
 use crate::embedded::EmbeddedError;
@@ -69,7 +69,7 @@ impl ReportError {
 /// [`ReportError`] says why there is none.
 pub fn run(settings: &ReportSettings, depth: Depth) -> Result<u8, ReportError> {
     telemetry::start(&settings.log, LogFormat::Text);
-    let report = on_database(&settings.database, async |url| {
+    let report = on_database(&settings.database, NoData::Refuse, async |url| {
         let spinner = Spinner::start(format!("Recounting {}", settings.query));
         let report = report(settings, url, depth).await;
         spinner.end();

@@ -32,10 +32,14 @@ async fn unless_it_is_set_no_page_of_another_origin_may_read_anything() {
     let database = TestDatabase::create().await;
     let service = TestService::start(&database).await;
     let asked = preflight(&service, DASHBOARD, "/v1/queries/hourly_sales").await;
-    assert_eq!(asked.status, 405);
+    assert_eq!(asked.status, 403);
     let read = get_from(&service, DASHBOARD, "/v1/hourly-sales").await;
-    assert_eq!(read.status, 200);
-    for answer in [asked, read] {
+    // Without a key nobody else tells a page of somebody else from those who may.
+    assert_eq!((read.status, &read.body["type"]), (403, &json!("/problems/foreign-page")));
+    let plain = service.client.post(service.url("/v1/queries/hourly_sales/reset"));
+    let reset = Answer::of(plain.header("origin", DASHBOARD)).await;
+    assert_eq!((reset.status, &reset.body["type"]), (403, &json!("/problems/foreign-page")));
+    for answer in [asked, read, reset] {
         let cors = answer.headers.keys().find(|name| name.as_str().starts_with("access-control"));
         assert_eq!(cors, None);
     }

@@ -97,7 +97,7 @@ async fn rows_that_are_not_taken_are_kept_with_their_line_and_the_reasons() {
     let path = file(&folder, "a.ndjson", text);
     let (code, counts, said) = run(import(&database).arg(&path));
     assert_eq!((code, counts), (Some(65), vec![5, 1, 0, 1, 1, 2]), "{said}");
-    let kept = rejected(&folder.path().join("a.ndjson.rejected.ndjson"));
+    let kept = rejected(&folder.path().join("a.ndjson.rejected"));
     let kept: Vec<_> = kept.iter().map(|(line, row, code)| (*line, row, code.as_str())).collect();
     assert_eq!(kept[0], (3, &Value::from("sales"), "not_json"));
     assert_eq!((kept[1].0, kept[1].2), (6, "too_large"));
@@ -211,6 +211,10 @@ async fn the_private_postgres_is_imported_into_beside_its_service_and_without_it
         let mut command = Command::new(env!("CARGO_BIN_EXE_tillmark"));
         run(command.arg("import").arg(path).envs(settings))
     };
+    let (code, _, said) = import("first");
+    assert_eq!((code, data.exists()), (Some(69), false), "{said}");
+    assert!(said.contains("there is no Tillmark database in"), "{said}");
+    TestService::start_with(&settings).await.terminate().await;
     assert_eq!(import("first").0, Some(0));
     let mut service = TestService::start_with(&settings).await;
     let (code, counts, said) = import("second");

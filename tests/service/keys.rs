@@ -263,6 +263,32 @@ async fn a_key_over_its_rate_is_told_when_to_come_again() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn of_a_key_that_nobody_could_see_nothing_is_left_that_works() {
+    let database = TestDatabase::create().await;
+    let service = TestService::start(&database).await;
+    let full = std::fs::File::create("/dev/full").unwrap();
+    let mut create = Command::new(env!("CARGO_BIN_EXE_tillmark"));
+    create.args(["keys", "create", "--name", "unseen", "--scope", "admin"]).stdout(full);
+    assert_eq!(create.env("DATABASE_URL", &database.url).status().unwrap().code(), Some(74));
+    assert_eq!(database.number("select count(*) from api_keys where revoked_at is null").await, 0);
+    drop(service);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_key_row_that_is_none_is_refused_by_the_database() {
+    let database = TestDatabase::create().await;
+    let service = TestService::start(&database).await;
+    let admin = key(&service, "", "admin", None).await;
+    for damage in ["expires_at = 'infinity'", "store_ids = '{NULL}'", "last_used_at = '-infinity'"]
+    {
+        let update = format!("update api_keys set {damage}");
+        let refused = sqlx::raw_sql(sqlx::AssertSqlSafe(update)).execute(&database.pool).await;
+        assert!(refused.is_err(), "{damage}");
+    }
+    assert_eq!(service.get_as(&admin, "/v1/hourly-sales").await.status, 200);
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn the_audit_trail_names_the_key_that_acted() {
     let database = TestDatabase::create().await;
     let service = TestService::start(&database).await;

@@ -1,5 +1,7 @@
 //! A record that a query cannot process does not stop it, and is said to be left out.
 
+use std::time::Duration;
+
 use serde_json::{Value, json};
 
 use crate::support::{TestDatabase, TestService, a_sale};
@@ -101,4 +103,34 @@ async fn an_event_whose_group_does_not_fit_into_an_index_does_not_stop_the_query
             .sum()
     };
     assert_eq!((orders("open"), orders("recount"), orders("quarantined")), (19, 19, 1));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_query_whose_state_cannot_be_read_says_so_and_goes_on_once_it_is_mended() {
+    let database = TestDatabase::create().await;
+    let service = TestService::start(&database).await;
+    let rule = json!({
+        "window": {"kind": "tumbling", "size": "1 hour"}, "watermark_delay": "1 hour",
+        "output_mode": "update", "deduplicate": {"keys": ["order_id"]},
+    });
+    service.put("/v1/queries/once", rule).await;
+    service.post_events(&[a_sale("1", "09:05:00", "1.00")]).await;
+    service.wait_until_idle("once").await;
+    service.post("/v1/queries/once/pause", json!({})).await;
+    database.execute("update duplicate_state set expires_at = 'infinity'").await;
+    service.post("/v1/queries/once/resume", json!({})).await;
+    service.post_events(&[a_sale("2", "09:06:00", "1.00")]).await;
+    let told = async || service.get("/v1/queries/once").await.body["error"].clone();
+    for _ in 0..400 {
+        if told().await.is_string() {
+            break;
+        }
+        tokio::time::sleep(Duration::from_millis(25)).await;
+    }
+    assert!(told().await.as_str().is_some_and(|error| error.contains("panicked")));
+    let run = service.post("/v1/queries/once/run", json!({})).await;
+    assert_eq!((run.status, &run.body["type"]), (503, &json!("/problems/run-failed")));
+    database.execute("update duplicate_state set expires_at = '2026-10-01T11:00Z'").await;
+    service.wait_until_idle("once").await;
+    assert_eq!(service.rows("once").await[0]["orders"], 2);
 }

@@ -255,6 +255,42 @@ async fn damage_in_any_table_is_found_and_named() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn what_is_booked_is_held_against_the_ledger() {
+    for damage in [
+        "delete from dropped_events",
+        "update dropped_events set amount = 19",
+        "update dropped_events set group_keys = '[\"S2\"]'",
+        "update dropped_events set currency = 'EUR'",
+        "update dropped_events set reason = 'duplicate'",
+        "delete from corrected_events",
+    ] {
+        let (database, service) = a_late_event().await;
+        let booking =
+            json!({"windows": "all", "note": "till 7 was offline", "booked_by": "finance"});
+        service.post("/v1/queries/hourly_sales/corrections", booking).await;
+        let before = service.get("/v1/reconciliation").await.body;
+        assert_eq!(
+            (&before["unexplained"], &before["findings"]),
+            (&json!(0), &json!([])),
+            "{before}"
+        );
+        database.execute(damage).await;
+        let report = service.get("/v1/reconciliation").await.body;
+        let window = &report["windows"][0];
+        assert_eq!(
+            (&report["unexplained"], &window["status"]),
+            (&json!(1), &json!("unexplained")),
+            "{report}"
+        );
+        let found = window["findings"].to_string();
+        assert!(
+            found.contains("correction 1 does not add up: it books 1 orders and 20.00"),
+            "{damage}: {found}"
+        );
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn state_that_is_not_what_the_rows_say_is_found_before_the_next_batch_goes_on_from_it() {
     for mode in ["update", "complete"] {
         for damage in [

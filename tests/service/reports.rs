@@ -19,6 +19,16 @@ fn tillmark(database: &TestDatabase, arguments: &[&str]) -> (i32, String, String
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn a_report_of_nothing_is_refused() {
+    let database = TestDatabase::create().await;
+    let range = ["--from", "2026-10-03T00:00:00Z", "--to", "2026-10-02T00:00:00Z"];
+    let (code, _, said) =
+        tillmark(&database, &[&["reconcile", "hourly_sales"], &range[..]].concat());
+    assert_eq!(code, 64, "{said}");
+    assert!(said.contains("--from is after --to"), "{said}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn the_command_line_says_what_the_api_says_and_fails_when_something_does_not_add_up() {
     let database = TestDatabase::create().await;
     let service = TestService::start(&database).await;
