@@ -1,6 +1,6 @@
 //! Starting a query over, and deleting it: what it wrote goes, and the audit trail says how much.
 
-use serde_json::{Map, Value, json};
+use serde_json::{Map, Value};
 use sqlx::PgConnection;
 
 use super::audit::{AuditAction, AuditFact, audit_insert};
@@ -110,6 +110,6 @@ fn fact(
         done_by: None,
         key_id: key_id.cloned(),
         note: None,
-        details: json!({ "removed": removed }),
+        details: Value::Object(Map::from_iter([("removed".to_owned(), Value::Object(removed))])),
     }
 }
