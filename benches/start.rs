@@ -86,7 +86,9 @@ fn rule(number: u32) -> Value {
 /// Events of a year before those that are posted.
 async fn fill(conn: &mut PgConnection, events: u32) {
     let insert = format!(
-        "insert into raw_events (seq, received_at, event_id, order_id, status, amount, currency,
+        "create table if not exists raw_events_p00001 partition of raw_events
+             for values from (10000000) to (20000000);
+         insert into raw_events (seq, received_at, event_id, order_id, status, amount, currency,
              event_time, store_id, till_id)
          select nextval('raw_events_seq'), now(), 'event-' || n, 'order-' || n, 'placed',
              (n % 10000)::numeric / 100, 'USD',

@@ -170,11 +170,19 @@ async fn stream_rows(
     ));
     push_query_and_range(&mut select, asked);
     let rows = fetch_windows(conn, asked, select, "read what the stream wrote").await?;
-    let read = rows.iter().map(|row| {
-        let (key, totals) = columns::<WindowColumns>(row)?.read()?;
-        Ok((key, totals, column(row, "is_final")?))
-    });
-    Ok(read.filter_map(|read| findings.readable("window_rows", read)).collect())
+    let mut stream = Vec::new();
+    for row in &rows {
+        let read = columns::<WindowColumns>(row).and_then(|columns| columns.read());
+        let Some((key, totals)) = findings.readable("window_rows", read) else { continue };
+        let batch_id: i64 = column(row, "batch_id")?;
+        if batch_id >= asked.query.next_batch_id.get() {
+            let detail =
+                format!("the stream's row names batch {batch_id}, which was never committed");
+            findings.note(Some(key.clone()), detail);
+        }
+        stream.push((key, totals, column(row, "is_final")?));
+    }
+    Ok(stream)
 }
 
 async fn open_windows(
@@ -204,7 +212,8 @@ async fn late_events(
         "with {ledger} select window_start, window_end, ledger.currency, group_keys, count(*) as orders,
              sum(ledger.amount) as revenue,
              array_agg(coalesce(event_id, 'seq ' || seq) order by seq) as event_ids,
-             array_agg('seq ' || seq order by seq) filter (where event_id is null) as strays
+             array_agg('seq ' || seq order by seq) filter (where event_id is null) as strays,
+             array_agg('seq ' || seq order by seq) filter (where reason <> 'late') as odd
          from ledger left join raw_events using (seq) where correction is null
          group by window_start, window_end, ledger.currency, group_keys"
     ));
@@ -215,6 +224,11 @@ async fn late_events(
         let Some((key, totals)) = findings.readable("dropped_events", read) else { continue };
         if column::<Option<Vec<String>>>(row, "strays")?.is_some() {
             note_strays(&key, &event_ids(row, "strays")?, findings);
+        }
+        if column::<Option<Vec<String>>>(row, "odd")?.is_some() {
+            let detail = "the ledger has entries for another reason than lateness, in a query without a \
+                          duplicates rule";
+            findings.note(Some(key.clone()), detail.to_owned());
         }
         late.push((key, totals, event_ids(row, "event_ids")?));
     }

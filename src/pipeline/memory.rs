@@ -17,7 +17,7 @@ const BACKOFF_MAX: Duration = Duration::from_secs(5);
 /// No query rests for longer than this.
 const REST_MAX: Duration = Duration::from_millis(40);
 /// Nor for less, so that single events of many tills are not a batch each.
-const REST_MIN: Duration = Duration::from_millis(10);
+const REST_MIN: Duration = Duration::from_millis(7);
 
 /// Why a runner wakes up.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -18,8 +18,9 @@ impl Spinner {
             if let Ok(style) = ProgressStyle::with_template("{spinner} {msg}, {elapsed}") {
                 bar.set_style(style);
             }
+            let bar = bar.with_message(what);
             bar.enable_steady_tick(TURN);
-            bar.with_message(what)
+            bar
         });
         Self(bar)
     }

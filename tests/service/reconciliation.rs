@@ -211,6 +211,16 @@ async fn damage_in_any_table_is_found_and_named() {
             TEN,
             "the raw log holds no event",
         ),
+        (
+            "update dropped_events set reason = 'duplicate' where {q}",
+            NINE,
+            "without a duplicates rule",
+        ),
+        (
+            "update window_rows set batch_id = 999 where {q} and window_start = '2026-10-01T10:00Z'",
+            TEN,
+            "names batch 999",
+        ),
         // It takes the place of a lost one, to the cent.
         ("update dropped_events set seq = 999 where {q}", NINE, "does not hold here: seq 999"),
         (

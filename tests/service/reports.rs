@@ -1,6 +1,6 @@
 //! `tillmark recount` and `tillmark reconcile`: the reports of the API on the command line.
 
-use std::process::Command;
+use std::process::{Command, Stdio};
 
 use serde_json::Value;
 
@@ -16,6 +16,26 @@ fn tillmark(database: &TestDatabase, arguments: &[&str]) -> (i32, String, String
         .unwrap();
     let text = |bytes| String::from_utf8(bytes).unwrap();
     (output.status.code().unwrap(), text(output.stdout), text(output.stderr))
+}
+
+// `script` of util-linux, which every Debian has, is the terminal.
+#[cfg(target_os = "linux")]
+#[tokio::test(flavor = "multi_thread")]
+async fn a_terminal_is_shown_that_a_report_is_being_made_and_nothing_else_is() {
+    let database = TestDatabase::create().await;
+    let _service = TestService::start(&database).await;
+    let command = concat!(env!("CARGO_BIN_EXE_tillmark"), " reconcile hourly_sales");
+    let terminal = Command::new("script")
+        .args(["-qec", command, "/dev/null"])
+        .env("DATABASE_URL", &database.url)
+        .env("TERM", "xterm")
+        .stdin(Stdio::null())
+        .output()
+        .unwrap();
+    let shown = String::from_utf8_lossy(&terminal.stdout).into_owned();
+    assert!(terminal.status.success() && shown.contains("Recounting hourly_sales"), "{shown}");
+    let (code, _, said) = tillmark(&database, &["reconcile", "hourly_sales"]);
+    assert_eq!((code, said.as_str()), (0, ""));
 }
 
 #[tokio::test(flavor = "multi_thread")]
