@@ -80,7 +80,7 @@ pub(crate) const LAYERS: &[Layer] = &[
     layer(
         "pipeline",
         &["domain", "engine", "database", "clock", "telemetry"],
-        &["thiserror", "tokio", "tokio_util", "tracing"],
+        &["futures_util", "thiserror", "tokio", "tokio_util", "tracing"],
     ),
     layer("finance", &["domain", "database"], &["chrono", "serde", "thiserror"]),
     layer(
@@ -91,7 +91,7 @@ pub(crate) const LAYERS: &[Layer] = &[
     layer(
         "access",
         &["domain", "database", "clock"],
-        &["getrandom", "sha2", "subtle", "thiserror", "tokio", "tracing"],
+        &["futures_util", "getrandom", "sha2", "subtle", "thiserror", "tokio", "tracing"],
     ),
     layer("reading", &["domain", "database"], &["tokio", "tracing"]),
     layer(
