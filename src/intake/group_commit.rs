@@ -7,9 +7,11 @@
 //! * a client that goes away cancels nothing;
 //! * memory is bounded: what does not fit into the queue is refused at once.
 
+use std::pin::pin;
 use std::sync::Arc;
+use std::time::Duration;
 
-use tokio::sync::{Mutex, OwnedSemaphorePermit, Semaphore, mpsc, oneshot, watch};
+use tokio::sync::{Mutex, OwnedMutexGuard, OwnedSemaphorePermit, Semaphore, mpsc, oneshot, watch};
 use tokio::task::JoinHandle;
 use tracing::{debug, error};
 
@@ -23,8 +25,8 @@ use crate::domain::{Heartbeat, IdentifiedEvent, Seq};
 /// From so many events on an append is worth making ready while the one before is stored.
 const PIPELINED_EVENTS_MIN: usize = 200;
 
-/// A writer that waited for longer gives its connection back, and takes one that was looked at.
-const SESSION_KEPT_US: i64 = 1_000_000;
+/// A writer that waits for longer gives its connection back, and takes one that was looked at.
+const SESSION_KEPT: Duration = Duration::from_secs(1);
 
 /// Bounds of the queue between requests and the writer.
 #[derive(Debug, Clone, Copy)]
@@ -232,13 +234,8 @@ impl Writer {
 
     async fn run(mut self) {
         loop {
-            let shared = Arc::clone(&self.queue);
-            let waited = Stopwatch::start();
-            let mut queue = shared.lock().await;
-            let Some(first) = queue.recv().await else { break };
-            if waited.elapsed_us() >= SESSION_KEPT_US {
-                self.memory.rest();
-            }
+            let (mut queue, first) = self.turn().await;
+            let Some(first) = first else { break };
             let batch = self.take_waiting(first, &mut queue);
             fault_point!("ingest.taken");
             let events: usize = batch.iter().map(|one| one.request.events().len()).sum();
@@ -251,6 +248,22 @@ impl Writer {
             drop(kept);
         }
         debug!("Every request is answered; the writer ends");
+    }
+
+    /// Waits for a turn and for the first request of it. A connection that nobody needs is given back
+    /// meanwhile: the pool closes only with all of them, and one that rests may end.
+    async fn turn(&mut self) -> (OwnedMutexGuard<mpsc::Receiver<Waiting>>, Option<Waiting>) {
+        let shared = Arc::clone(&self.queue);
+        let mut turn = pin!(async move {
+            let mut queue = shared.lock_owned().await;
+            let first = queue.recv().await;
+            (queue, first)
+        });
+        if let Ok(turn) = tokio::time::timeout(SESSION_KEPT, turn.as_mut()).await {
+            return turn;
+        }
+        self.memory.rest();
+        turn.await
     }
 
     /// Whatever is waiting now, up to the bound of one commit.

@@ -19,7 +19,7 @@ async fn ten_thousand_cut_requests_leave_no_open_transaction_and_no_half_post() 
         ];
         let body = serde_json::to_string(&events).unwrap();
         let request = format!(
-            "POST /v1/events HTTP/1.1\r\nhost: x\r\ncontent-type: application/json\r\ncontent-length: {}\r\n\r\n{body}",
+            "POST /v1/events HTTP/1.1\r\nhost: localhost\r\ncontent-type: application/json\r\ncontent-length: {}\r\n\r\n{body}",
             body.len()
         );
         // Every length comes up, the whole request too, and then nobody waits for the answer.

@@ -138,7 +138,7 @@ async fn a_client_that_never_ends_its_request_does_not_hold_up_the_stop() {
     ])
     .await;
     let mut stream = TcpStream::connect(service.base.trim_start_matches("http://")).await.unwrap();
-    let begin = "POST /v1/events HTTP/1.1\r\nhost: till\r\ncontent-type: application/json\r\n\
+    let begin = "POST /v1/events HTTP/1.1\r\nhost: localhost\r\ncontent-type: application/json\r\n\
          content-length: 100\r\n\r\n[";
     stream.write_all(begin.as_bytes()).await.unwrap();
     let active = async || {

@@ -24,8 +24,8 @@ fn address(service: &TestService) -> String {
     service.base.trim_start_matches("http://").to_owned()
 }
 
-const SLOW_HEAD: &str = "GET /v1/hourly-sales HTTP/1.1\r\nhost: till\r\nx-slow: ";
-const SLOW_BODY: &str = "POST /v1/events HTTP/1.1\r\nhost: till\r\ncontent-type: application/json\r\n\
+const SLOW_HEAD: &str = "GET /v1/hourly-sales HTTP/1.1\r\nhost: localhost\r\nx-slow: ";
+const SLOW_BODY: &str = "POST /v1/events HTTP/1.1\r\nhost: localhost\r\ncontent-type: application/json\r\n\
      content-length: 100000\r\n\r\n[";
 
 /// Sends `begin`, and then a byte now and then, until the service has enough of it; answers what it said.
@@ -158,7 +158,7 @@ async fn ask_and_read_nothing(address: &str) -> TcpStream {
     let socket = TcpSocket::new_v4().unwrap();
     socket.set_recv_buffer_size(4_096).unwrap();
     let mut stream = socket.connect(address.parse().unwrap()).await.unwrap();
-    let ask = "GET /docs/swagger-ui-bundle.js HTTP/1.1\r\nhost: till\r\n\r\n".repeat(60);
+    let ask = "GET /docs/swagger-ui-bundle.js HTTP/1.1\r\nhost: localhost\r\n\r\n".repeat(60);
     stream.write_all(ask.as_bytes()).await.unwrap();
     stream
 }
@@ -257,7 +257,7 @@ async fn a_body_beyond_the_limit_is_refused_however_it_is_sent() {
         ("in chunks without end", "transfer-encoding: chunked", &chunk, &chunk),
     ] {
         let head = format!(
-            "POST /v1/events HTTP/1.1\r\nhost: till\r\nconnection: close\r\n\
+            "POST /v1/events HTTP/1.1\r\nhost: localhost\r\nconnection: close\r\n\
              content-type: application/json\r\n{headers}\r\n\r\n"
         );
         let said = said_to(&address(&service), &(head + body), more).await;
