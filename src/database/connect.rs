@@ -102,8 +102,8 @@ impl Database {
         let in_order = by_index.clone().options([("enable_bitmapscan", "off")]);
         let database = Self {
             ingest: writing(&by_index, sizes.ingest, "20s", Duration::from_secs(5)),
-            engine: writing(&options, sizes.engine, "0", Duration::from_secs(10)),
-            log: writing(&in_order, sizes.engine, "0", Duration::from_secs(10)),
+            engine: often(&options, sizes.engine, "0", Duration::from_secs(10)),
+            log: often(&in_order, sizes.engine, "0", Duration::from_secs(10)),
             lease: lease_pool(&options),
             name,
             reads: pool(&options, sizes.reads, "25s", Duration::from_secs(3)),
@@ -310,10 +310,21 @@ fn pool(
     pool.connect_lazy_with(options)
 }
 
-/// A pool for what writes, and for what the engine reads: connections to a server that takes no writes are
-/// not kept. One that was used a moment ago is not asked whether it still is one, which costs a round
-/// trip, as much as most statements do: whoever finds it broken tries again.
+/// A pool for what writes: connections to a server that takes no writes are not kept.
 fn writing(
+    options: &PgConnectOptions,
+    size: u32,
+    statement_timeout: &str,
+    acquire_max: Duration,
+) -> PgPool {
+    let (pool, options) = pool_options(options, size, statement_timeout, acquire_max);
+    pool.before_acquire(|conn, _| Box::pin(is_writable(conn))).connect_lazy_with(options)
+}
+
+/// The same for what the engine does all the time. A connection that was used a moment ago is not asked
+/// whether it still is one, which costs a round trip, as much as most statements do: a micro-batch that
+/// finds it broken is tried again.
+fn often(
     options: &PgConnectOptions,
     size: u32,
     statement_timeout: &str,

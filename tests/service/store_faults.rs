@@ -18,7 +18,7 @@ const FINAL_HOURS: Met<'_> = Met {
     traces: &[r#""late_events": 1"#, r#""closed_by": "watermark""#],
 };
 const LIVE_HOURS: Met<'_> = Met {
-    statements: &["with merged as", "update window_rows set closed_by"],
+    statements: &["update window_rows set closed_by"],
     traces: &[r#""late_events": 1"#, r#""closed_by": null"#],
 };
 const SESSIONS: Met<'_> = Met {
