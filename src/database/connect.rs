@@ -63,6 +63,8 @@ pub struct Database {
     /// Of one connection for as long as it lives: its session stands for the holder of the lease.
     pub(super) lease: PgPool,
     /// What its sessions are called, like those of no other process.
+    pub(super) process: Arc<str>,
+    /// What those are called that work under the lease: `process/number`.
     pub(super) name: Arc<str>,
     reads: PgPool,
     /// Of one connection: whatever else is going on, somebody can ask whether the server answers, and
@@ -92,19 +94,23 @@ impl Database {
     /// # Errors
     /// As of [`Database::start`].
     pub async fn join(url: &str, sizes: PoolSizes, wait_max: Span) -> Result<Self, DatabaseError> {
-        let name = new_name();
+        let process: Arc<str> = format!("tillmark {}", Uuid::new_v4()).into();
+        let name = holder_name(&process);
         let options = PgConnectOptions::from_str(url)
             .map_err(DatabaseError::Address)?
-            .application_name(&name);
+            .application_name(&process);
+        let of_holder = options.clone().application_name(&name);
         // Ids are looked up by the index, whatever the planner believes of a table that grew a moment ago.
         let by_index = options.clone().options([("enable_seqscan", "off")]);
         // The log is read in its order, of which the planner would know only after an analyze.
-        let in_order = by_index.clone().options([("enable_bitmapscan", "off")]);
+        let in_order =
+            of_holder.clone().options([("enable_seqscan", "off"), ("enable_bitmapscan", "off")]);
         let database = Self {
             ingest: writing(&by_index, sizes.ingest, "20s", Duration::from_secs(5)),
-            engine: often(&options, sizes.engine, "0", Duration::from_secs(10)),
+            engine: often(&of_holder, sizes.engine, "0", Duration::from_secs(10)),
             log: often(&in_order, sizes.engine, "0", Duration::from_secs(10)),
-            lease: lease_pool(&options),
+            lease: lease_pool(&of_holder),
+            process,
             name,
             reads: pool(&options, sizes.reads, "25s", Duration::from_secs(3)),
             readiness: pool(&options, 1, "2s", Duration::from_secs(2)),
@@ -126,7 +132,7 @@ impl Database {
     /// those of before may be cut off, and wait for answers for as long as TCP does.
     #[must_use]
     pub fn reconnected(&self) -> Self {
-        let name = new_name();
+        let name = holder_name(&self.process);
         let again = |pool: &PgPool| {
             let options = pool.connect_options().as_ref().clone().application_name(&name);
             pool.options().clone().connect_lazy_with(options)
@@ -284,8 +290,9 @@ fn is_hopeless(error: &sqlx::Error) -> bool {
     error.code().is_some_and(|code| code.starts_with("28") || code == "3D000")
 }
 
-fn new_name() -> Arc<str> {
-    format!("tillmark {}", Uuid::new_v4()).into()
+fn holder_name(process: &str) -> Arc<str> {
+    static NUMBER: AtomicU32 = AtomicU32::new(1);
+    format!("{process}/{}", NUMBER.fetch_add(1, Ordering::Relaxed)).into()
 }
 
 /// Nobody waits long for the row of the lease: it is asked for again soon.

@@ -129,14 +129,18 @@ impl Database {
         Ok(())
     }
 
-    /// Ends the sessions of another replica that are inside a transaction, and says how many.
+    /// Ends the sessions of the holder before that are inside a transaction, and says how many. Of another
+    /// process all are meant; when it was this one, under another name, its appends and reads go on.
     async fn transactions_end(&self, holder: &str) -> Result<usize, DatabaseError> {
         let ended: Vec<bool> = sqlx::query_scalar(
             "select pg_terminate_backend(pid) from pg_stat_activity
-             where application_name = $1 and xact_start is not null
+             where (application_name = $1
+                     or application_name = split_part($1, '/', 1) and application_name <> $2)
+                 and xact_start is not null
                  and datname = current_database() and usename = current_user",
         )
         .bind(holder)
+        .bind(&*self.process)
         .fetch_all(&self.lease)
         .await
         .doing("end what the leader before left open")?;
