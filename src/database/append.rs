@@ -1,9 +1,11 @@
 //! Appending to the raw log: many requests, one transaction.
 //!
 //! Invariants:
-//! * The append lock is taken before the first `seq` is drawn and held to the commit, in every
-//!   replica. So `seq` order is commit order, and a reader may ask for `seq > position`.
-//! * Under that lock nobody else can take an event id, so what is decided here stays true.
+//! * The append lock is taken before the first `seq` is drawn, and given back only by who holds the
+//!   commit lock, which is held to the commit, in every replica. So `seq` order is commit order, and a
+//!   reader may ask for `seq > position`.
+//! * Whoever holds both finds every id that is taken, and nobody else can take one, so what is decided
+//!   here stays true.
 //! * Either all of a request's good events are stored, or the answer is an error.
 //! * What claims to come from the future never gets into the log by itself: it would close
 //!   everybody's windows.
@@ -26,8 +28,11 @@ use crate::domain::{
     ContentHash, EventId, EventTime, Heartbeat, IdentifiedEvent, KeyId, Note, Seq, Span,
 };
 
-/// Any number that no other program on the same database uses for an advisory lock.
+/// Held by whoever draws positions and takes ids. Any number that no other program on the same database
+/// uses for an advisory lock.
 pub(super) const APPEND_LOCK: i64 = 0x7469_6c6c_6d61_726b;
+/// Held by whoever commits next; taken under the append lock.
+pub(super) const COMMIT_LOCK: i64 = 0x7469_6c6c_636f_6d74;
 
 /// What one request wants to append.
 #[derive(Debug, Clone)]
@@ -212,13 +217,15 @@ async fn append_in(
     Ok(decided.into_iter().map(|request| request.with_seqs(&fresh, &seqs)).collect())
 }
 
-/// Takes the append lock, to the end of the transaction, and then reads the database's clock.
+/// Takes both locks, to the end of the transaction, and then reads the database's clock.
 pub(super) async fn lock_append(conn: &mut PgConnection) -> Result<DateTime<Utc>, DatabaseError> {
     sqlx::query_scalar(
-        "with locked as materialized (select pg_advisory_xact_lock($1))
-         select clock_timestamp() from locked",
+        "with drawing as materialized (select pg_advisory_xact_lock($1)),
+             committing as materialized (select pg_advisory_xact_lock($2) from drawing)
+         select clock_timestamp() from committing",
     )
     .bind(APPEND_LOCK)
+    .bind(COMMIT_LOCK)
     .fetch_one(conn)
     .await
     .doing("take the append lock")

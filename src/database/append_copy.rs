@@ -1,12 +1,15 @@
 //! A large append by `copy … from stdin`, which costs Postgres about half of what statements cost.
 //! It hopes that no id is taken. Where one is, nothing is stored, and a statement that can tell
 //! has to do it (`append_fast`).
+//!
+//! It is the one append that gives the append lock back before it commits: once it has its positions
+//! and ids and the commit lock, the next takes its ids while this one copies its events.
 
 use chrono::{DateTime, Utc};
 use sqlx::{Connection as _, PgConnection};
 
 use super::DatabaseError;
-use super::append::{APPEND_LOCK, FutureGuard};
+use super::append::{APPEND_LOCK, COMMIT_LOCK, FutureGuard};
 use super::append_rows::attributes_text;
 use super::copy_format::TupleWriter;
 use super::error::Doing;
@@ -73,6 +76,7 @@ pub(super) async fn append_copy(
     fault_point!("ingest.copy_locked");
     if newest.is_some_and(|newest| newest > guard.newest_accepted(received)) {
         transaction.rollback().await.doing("give up an append")?;
+        let_others_draw(session).await?;
         return Ok(Copied::TooFarAhead);
     }
     keys.number_from(first_seq);
@@ -83,10 +87,13 @@ pub(super) async fn append_copy(
             return Err(error).doing("take event ids");
         }
         transaction.rollback().await.doing("give up an append")?;
+        let_others_draw(session).await?;
         fault_point!("ingest.copy_given_up");
         return Ok(Copied::IdTaken);
     }
     fault_point!("ingest.copy_ids_taken");
+    be_next_to_commit(conn).await?;
+    fault_point!("ingest.copy_next");
     copy_in(conn, COPY_EVENTS, events.tuples).await.doing("copy events into the raw log")?;
     fault_point!("ingest.copied");
     transaction.commit().await.doing("commit an append")?;
@@ -113,14 +120,17 @@ async fn flush(conn: &mut PgConnection) -> Result<(), DatabaseError> {
     Ok(())
 }
 
-/// Takes the append lock, and under it the clock and a block of positions: nobody else draws then.
-/// The commit of this transaction will not wait for the disk.
+/// Takes the append lock for the session, and under it the clock and a block of positions: nobody else
+/// draws then. The commit of this transaction will not wait for the disk.
+///
+/// A lock of the session outlives a transaction that fails: the pool frees it when the connection comes
+/// back (`connect::writing`).
 async fn lock_and_draw(
     conn: &mut PgConnection,
     count: usize,
 ) -> Result<(Seq, DateTime<Utc>), DatabaseError> {
     let (first_seq, received, _, _): (i64, DateTime<Utc>, i64, String) = sqlx::query_as(
-        "with locked as materialized (select pg_advisory_xact_lock($1)),
+        "with locked as materialized (select pg_advisory_lock($1)),
              drawn as materialized (
                  select nextval('raw_events_seq') as first_seq, clock_timestamp() as received from locked)
          select first_seq, received, setval('raw_events_seq', first_seq + $2 - 1),
@@ -132,6 +142,31 @@ async fn lock_and_draw(
     .await
     .doing("take the append lock")?;
     Ok((Seq::new(first_seq), received))
+}
+
+/// Waits until the append before has committed, and only then lets the next one draw: so commits come
+/// in the order of positions.
+async fn be_next_to_commit(conn: &mut PgConnection) -> Result<(), DatabaseError> {
+    sqlx::query(
+        "with locked as materialized (select pg_advisory_xact_lock($1))
+         select pg_advisory_unlock($2) from locked",
+    )
+    .bind(COMMIT_LOCK)
+    .bind(APPEND_LOCK)
+    .execute(conn)
+    .await
+    .doing("wait for the append before")?;
+    Ok(())
+}
+
+/// Lets the next one draw after an append that has stored nothing.
+async fn let_others_draw(conn: &mut PgConnection) -> Result<(), DatabaseError> {
+    sqlx::query("select pg_advisory_unlock($1)")
+        .bind(APPEND_LOCK)
+        .execute(conn)
+        .await
+        .doing("give the append lock back")?;
+    Ok(())
 }
 
 async fn copy_in(

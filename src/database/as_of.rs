@@ -10,7 +10,7 @@
 use chrono::{DateTime, Utc};
 use sqlx::{Connection as _, PgConnection};
 
-use super::append::APPEND_LOCK;
+use super::append::{APPEND_LOCK, COMMIT_LOCK};
 use super::error::Doing;
 use super::queries::{StoredQuery, find};
 use super::values::watermark_from_sql;
@@ -156,10 +156,14 @@ pub(super) async fn settle(
     if moment < since {
         return Err(DatabaseError::BeforeHistory { moment, since });
     }
-    sqlx::query("select pg_advisory_xact_lock_shared($1)")
-        .bind(APPEND_LOCK)
-        .execute(&mut *transaction)
-        .await
-        .doing("wait for the append under way")?;
+    sqlx::query(
+        "with drawing as materialized (select pg_advisory_xact_lock_shared($1))
+         select pg_advisory_xact_lock_shared($2) from drawing",
+    )
+    .bind(APPEND_LOCK)
+    .bind(COMMIT_LOCK)
+    .execute(&mut *transaction)
+    .await
+    .doing("wait for the appends under way")?;
     transaction.commit().await.doing("settle a moment")
 }

@@ -284,6 +284,11 @@ async fn is_writable(conn: &mut PgConnection) -> Result<bool, sqlx::Error> {
         .await
 }
 
+/// Frees every lock of the session. A connection that cannot is closed.
+async fn unlock(conn: &mut PgConnection) -> Result<bool, sqlx::Error> {
+    sqlx::query("select pg_advisory_unlock_all()").execute(conn).await.map(|_| true)
+}
+
 /// Whether waiting cannot help: a wrong password, or a database that does not exist.
 fn is_hopeless(error: &sqlx::Error) -> bool {
     let sqlx::Error::Database(error) = error else { return false };
@@ -317,7 +322,8 @@ fn pool(
     pool.connect_lazy_with(options)
 }
 
-/// A pool for what writes: connections to a server that takes no writes are not kept.
+/// A pool for appends: connections to a server that takes no writes are not kept, and one that comes
+/// back after a failure holds no lock.
 fn writing(
     options: &PgConnectOptions,
     size: u32,
@@ -325,7 +331,9 @@ fn writing(
     acquire_max: Duration,
 ) -> PgPool {
     let (pool, options) = pool_options(options, size, statement_timeout, acquire_max);
-    pool.before_acquire(|conn, _| Box::pin(is_writable(conn))).connect_lazy_with(options)
+    pool.before_acquire(|conn, _| Box::pin(is_writable(conn)))
+        .after_release(|conn, _| Box::pin(unlock(conn)))
+        .connect_lazy_with(options)
 }
 
 /// The same for what the engine does all the time. A connection that was used a moment ago is not asked

@@ -7,7 +7,7 @@ use super::error::Doing;
 use super::{Database, DatabaseError};
 use crate::domain::{Seq, Span};
 
-/// Ids removed by one statement, so that none runs for long.
+/// Events whose ids are removed by one statement, so that none runs for long.
 const FORGET_AT_ONCE: i64 = 20_000;
 
 impl Database {
@@ -20,23 +20,40 @@ impl Database {
         let mut conn = self.engine.acquire().await.doing("reach the database")?;
         let first_kept = first_received_within(&mut conn, retention).await?;
         let mut forgotten = 0;
-        loop {
-            // Ids in quarantine have no position, and are kept as long as their events.
-            let done = sqlx::query(
-                "delete from event_keys where ctid = any(array(
-                     select ctid from event_keys where seq < $1 limit $2))",
-            )
-            .bind(first_kept.get())
-            .bind(FORGET_AT_ONCE)
-            .execute(&mut *conn)
-            .await
-            .doing("forget event ids")?;
-            forgotten += done.rows_affected();
-            if done.rows_affected() < FORGET_AT_ONCE.unsigned_abs() {
-                return Ok(forgotten);
-            }
+        while let Some(ids) = forget_some(&mut conn, first_kept).await? {
+            forgotten += ids;
         }
+        Ok(forgotten)
     }
+}
+
+/// Forgets the ids of the oldest events that still have theirs, and answers how many; nothing when none
+/// is left before `first_kept`. An id that was taken anew since, or waits in quarantine, stands elsewhere.
+async fn forget_some(
+    conn: &mut PgConnection,
+    first_kept: Seq,
+) -> Result<Option<u64>, DatabaseError> {
+    let (reached, forgotten): (Option<i64>, i64) = sqlx::query_as(
+        "with old as materialized (
+             select seq, event_id from raw_events
+             where seq >= (select forgotten_before from event_id_retention) and seq < $1
+             order by seq limit $2
+         ), forgotten as (
+             delete from event_keys
+             where event_id = any (array(select event_id from old)) and seq < $1
+             returning seq
+         ), moved as (
+             update event_id_retention set forgotten_before = greatest(forgotten_before, (select max(seq) + 1 from old))
+             where exists (select from old)
+         )
+         select (select max(seq) from old), (select count(*) from forgotten)",
+    )
+    .bind(first_kept.get())
+    .bind(FORGET_AT_ONCE)
+    .fetch_one(conn)
+    .await
+    .doing("forget event ids")?;
+    Ok(reached.map(|_| forgotten.unsigned_abs()))
 }
 
 /// The first position that was received within `retention`. Positions are drawn in the order of

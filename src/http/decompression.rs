@@ -12,6 +12,10 @@ use zstd::stream::zio;
 /// `content-encoding` may use (RFC 9659). A decoder sets it aside before the first byte is out.
 const ZSTD_WINDOW_LOG_MAX: u32 = 23;
 
+/// From here on a body gets room for the most that it may become: what it does not touch costs nothing,
+/// while room that grows step by step is there twice with each step.
+const LARGE_BYTES: usize = 1024 * 1024;
+
 /// How a body is compressed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Encoding {
@@ -154,6 +158,10 @@ impl Write for Bounded {
             self.bytes = Vec::new();
             self.bytes_max = 0;
             return Err(io::Error::other("over the limit"));
+        }
+        let length = self.bytes.len() + piece.len();
+        if length > self.bytes.capacity() && length > LARGE_BYTES {
+            self.bytes.reserve_exact(self.bytes_max - self.bytes.len());
         }
         self.bytes.extend_from_slice(piece);
         Ok(piece.len())

@@ -17,6 +17,9 @@ use super::stores::Stores;
 use super::{HttpSettings, examples};
 use crate::intake::{self, BodyLimits, CheckedItem, EventDefaults};
 
+/// From here on taking a body apart is work for milliseconds, for which nobody else is to wait.
+const LARGE_BODY_BYTES: usize = 64 * 1024;
+
 /// How a post is to be taken.
 #[derive(Debug, IntoParams)]
 #[into_params(parameter_in = Query)]
@@ -126,5 +129,11 @@ fn check(body: PostedBody, settings: &HttpSettings) -> Result<Vec<CheckedItem>, 
     let limits =
         BodyLimits { events_max: settings.events_max, event_bytes_max: settings.event_bytes_max };
     let defaults = EventDefaults { currency: settings.currency };
-    Ok(intake::events(&body.bytes, body.format, &defaults, &limits)?)
+    let take_apart = || intake::events(&body.bytes, body.format, &defaults, &limits);
+    let items = if body.bytes.len() < LARGE_BODY_BYTES {
+        take_apart()
+    } else {
+        tokio::task::block_in_place(take_apart)
+    };
+    Ok(items?)
 }

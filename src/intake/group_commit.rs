@@ -239,9 +239,9 @@ impl Writer {
             let batch = self.take_waiting(first, &mut queue);
             fault_point!("ingest.taken");
             let events: usize = batch.iter().map(|one| one.request.events().len()).sum();
-            // The other writer makes the next append ready meanwhile, and Postgres goes on with it
-            // while this one waits for the disk. Small ones would only become smaller by that: what
-            // comes while one is stored gathers.
+            // The other writer makes the next append ready meanwhile, and Postgres takes its ids while
+            // it copies the events of this one. Small ones would only become smaller by that: what comes
+            // while one is stored gathers.
             let kept = (events < PIPELINED_EVENTS_MIN).then_some(queue);
             self.commit(batch).await;
             fault_point!("ingest.answered");

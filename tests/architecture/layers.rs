@@ -170,7 +170,7 @@ pub(crate) const LAYERS: &[Layer] = &[
     layer("commands/keys", ALL, &["thiserror", "tokio"]),
     layer("fuzzing", ALL, TOP_CRATES),
     layer("lib", ALL, &[]),
-    layer("main", ALL, &["tillmark"]),
+    layer("main", ALL, &["tikv_jemallocator", "tillmark"]),
 ];
 
 /// Words that only the named module may use, and why.

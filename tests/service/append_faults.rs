@@ -20,7 +20,6 @@ const SETTINGS: IntakeSettings = IntakeSettings {
     future_guard: FutureGuard { skew_max: Some(tillmark::domain::Span::HOUR) },
 };
 const LARGE: u32 = 200;
-const FAULTS: [Fault; 2] = [Fault::NotApplied, Fault::AppliedButReportedFailed];
 
 /// Three posts of one till: new events, one of them twice; a retry with something new; one id with
 /// other content, and one event of another century.
@@ -44,19 +43,25 @@ fn large_posts(till: &str) -> [Vec<Value>; 2] {
 #[tokio::test(flavor = "multi_thread")]
 async fn each_event_is_in_the_log_once_whatever_call_of_its_append_fails() {
     let database = TestDatabase::create().await;
-    for fault in FAULTS {
-        let calls = fail_every_call(&database, fault, posts, async |till, answers, place| {
-            assert_stored(&database, till, answers, place).await;
-        });
-        assert!(calls.await > 25);
+    for (fault, writers) in every_fault_and_way() {
+        let calls =
+            fail_every_call(&database, (fault, writers), posts, async |till, answers, place| {
+                assert_stored(&database, till, answers, place).await;
+            });
+        let used = match writers {
+            Writers::New => "insert into raw_events",
+            Writers::Used => "select * from append_events",
+        };
+        assert_failed(&calls.await, &["BEGIN", used, "insert into quarantine", "COMMIT"]);
     }
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn the_same_of_large_posts_that_are_copied_in() {
     let database = TestDatabase::create().await;
-    for fault in FAULTS {
-        let calls = fail_every_call(&database, fault, large_posts, async |till, answers, place| {
+    for (fault, writers) in every_fault_and_way() {
+        let ways = (fault, writers);
+        let calls = fail_every_call(&database, ways, large_posts, async |till, answers, place| {
             let stored: Vec<(String, i64)> = sqlx::query_as(
                 "select event_id, seq from raw_events join event_keys using (event_id, seq)
                  where starts_with(event_id, $1)",
@@ -75,29 +80,69 @@ async fn the_same_of_large_posts_that_are_copied_in() {
             let all = "select count(*) - count(distinct event_id) from raw_events";
             assert_eq!(database.number(all).await, 0, "{place}: an event stands twice");
         });
-        // Begin, lock, two copies of two calls each, commit, flush; then the same up to the first
-        // copy, its rollback, and the statement that can tell.
-        assert!(calls.await > 12);
+        let expected: &[&str] = match writers {
+            Writers::New => &["BEGIN", "insert into event_keys", "COMMIT"],
+            // A whole copy, then one that finds an id taken, and the statement that can tell.
+            Writers::Used => &[
+                "BEGIN",
+                "with locked as materialized (select pg_advisory_lock",
+                "copy event_keys",
+                "with locked as materialized (select pg_advisory_xact_lock",
+                "copy raw_events",
+                "COMMIT",
+                "select pg_logical_emit_message",
+                "ROLLBACK",
+                "select pg_advisory_unlock(",
+                "select * from append_events",
+            ],
+        };
+        assert_failed(&calls.await, expected);
+    }
+}
+
+/// Whether the writers have appended before, and know that there is room.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Writers {
+    New,
+    Used,
+}
+
+fn every_fault_and_way() -> impl Iterator<Item = (Fault, Writers)> {
+    let faults = [Fault::NotApplied, Fault::AppliedButReportedFailed];
+    faults.into_iter().flat_map(|fault| [(fault, Writers::New), (fault, Writers::Used)])
+}
+
+/// Each of these calls was one of those that failed.
+fn assert_failed(calls: &[String], expected: &[&str]) {
+    for beginning in expected {
+        let failed = calls.iter().any(|call| call.starts_with(beginning));
+        assert!(failed, "{beginning} is not among {calls:#?}");
     }
 }
 
 /// Runs the posts again and again, each time with the next call failing, until none is left to fail.
-/// Answers how many there were.
+/// Answers which there were.
 async fn fail_every_call<const POSTS: usize>(
     database: &TestDatabase,
-    fault: Fault,
+    (fault, writers): (Fault, Writers),
     posts: fn(&str) -> [Vec<Value>; POSTS],
     assert_stored: impl AsyncFn(&str, &BTreeMap<String, Appended>, &str),
-) -> u32 {
+) -> Vec<String> {
     let proxy = FaultProxy::start(&database.url);
-    let mut nth = 0;
-    loop {
-        nth += 1;
-        let till = format!("{fault:?}-{nth}");
+    let mut failed = Vec::new();
+    for nth in 1.. {
+        let till = format!("{fault:?}-{writers:?}-{nth}");
         let place = format!("call {nth} of the appends, {fault:?}");
         let store = start(&proxy.url).await;
         let (intake, writer) =
             Intake::start(store.clone(), SETTINGS, watch::Sender::new(Seq::START));
+        if writers == Writers::Used {
+            // They take turns.
+            for number in 0..2 {
+                let sale = a_sale(&format!("before-{till}-{number}"), "09:05:00", "1.00");
+                post_until_answered(&intake, &identified(&[sale]), &place).await;
+            }
+        }
         proxy.count(Some((nth, fault)));
         let mut answers = BTreeMap::new();
         for post in posts(&till) {
@@ -112,11 +157,10 @@ async fn fail_every_call<const POSTS: usize>(
         writer.await.unwrap();
         store.close().await;
         assert_stored(&till, &answers, &format!("{place}: {:?}", met.failed)).await;
-        if met.failed.is_none() {
-            println!("{} calls failed, one in each run: {fault:?}", nth - 1);
-            return nth - 1;
-        }
+        let Some(call) = met.failed else { break };
+        failed.push(call);
     }
+    failed
 }
 
 async fn post_until_answered(

@@ -1,5 +1,7 @@
 //! Posts of so many events that they are copied into the log: the same rows and answers as of few.
 
+use std::sync::atomic::{AtomicBool, Ordering};
+
 use serde_json::{Value, json};
 
 use crate::support::{TestDatabase, TestService, a_sale};
@@ -107,4 +109,105 @@ async fn the_same_events_at_the_same_instant_are_stored_once() {
         assert_eq!((sum("accepted"), sum("duplicates")), (250, 750));
     }
     assert_eq!(database.number("select count(*) from raw_events").await, 2_500);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn whoever_has_read_to_a_position_has_missed_nothing_before_it() {
+    const ROUNDS: usize = 15;
+    let database = TestDatabase::create().await;
+    let (one, other) = tokio::join!(TestService::start(&database), TestService::start(&database));
+    let large = async |service: &TestService, name: &str, step: usize| {
+        for round in 0..ROUNDS {
+            // Some of them in both streams, so copies are given up too.
+            let sale = |number: usize| {
+                let name = if number.is_multiple_of(step) { "both" } else { name };
+                a_sale(&format!("{name}-{round}-{number}"), "09:05:00", "1.00")
+            };
+            let events = (1..=LARGE).map(sale).collect::<Vec<_>>();
+            let answer = service.post("/v1/events", json!(events)).await;
+            assert_eq!(answer.status, 200, "{}", answer.body);
+        }
+    };
+    let small = async |service: &TestService, name: &str| {
+        for round in 0..ROUNDS {
+            service.post_events(&[a_sale(&format!("{name}-{round}"), "09:05:00", "1.00")]).await;
+            let all = json!([a_sale(&format!("{name}-all-{round}"), "09:05:00", "1.00")]);
+            assert_eq!(service.post("/v1/events?atomic=true", all).await.status, 200);
+        }
+    };
+    let posting = async {
+        tokio::join!(
+            large(&one, "a", 1_000),
+            large(&one, "b", 1_000),
+            large(&other, "c", 50),
+            large(&other, "d", 1_000),
+            large(&one, "e", 50),
+            small(&one, "f"),
+            small(&other, "g"),
+        );
+    };
+    // What stands up to the newest position, each time somebody looks.
+    let is_over = AtomicBool::new(false);
+    let looking = async {
+        let mut looks: Vec<(i64, i64)> = Vec::new();
+        while !is_over.load(Ordering::Relaxed) {
+            let look = "select coalesce(max(seq), 0), count(*) from raw_events";
+            looks.push(sqlx::query_as(look).fetch_one(&database.pool).await.unwrap());
+        }
+        looks
+    };
+    let posting = async {
+        posting.await;
+        is_over.store(true, Ordering::Relaxed);
+    };
+    let ((), looks) = tokio::join!(posting, looking);
+    assert!(looks.len() > ROUNDS, "{} looks", looks.len());
+    for (newest, seen) in looks {
+        let there = format!("select count(*) from raw_events where seq <= {newest}");
+        assert_eq!(database.number(&there).await, seen, "up to {newest}");
+    }
+    let posted = 5 * ROUNDS * LARGE - ROUNDS * LARGE / 50 + 4 * ROUNDS;
+    let stored =
+        "select count(distinct event_id) from raw_events join event_keys using (event_id, seq)";
+    assert_eq!(database.number(stored).await, i64::try_from(posted).unwrap());
+    assert_eq!(
+        database.number("select count(*) from raw_events").await,
+        i64::try_from(posted).unwrap()
+    );
+    assert_eq!(locks_held(&database).await, 0);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_copy_that_fails_holds_nobody_up() {
+    let database = TestDatabase::create().await;
+    let (one, other) = tokio::join!(TestService::start(&database), TestService::start(&database));
+    let sales = |name: &str| -> Vec<Value> {
+        let sale = |number: usize| a_sale(&format!("{name}-{number}"), "09:05:00", "1.00");
+        (0..LARGE).map(sale).collect()
+    };
+    one.post_events(&sales("before")[..1]).await;
+    // Under the append lock, and after it was given back.
+    for table in ["event_keys", "raw_events"] {
+        let refuse = format!(
+            "create function refuse_{table}() returns trigger language plpgsql as
+                 $$ begin raise 'broken on purpose'; end $$;
+             create trigger refuse before insert on {table} for each row
+                 when (new.event_id like 'refused-%') execute function refuse_{table}()"
+        );
+        sqlx::raw_sql(sqlx::AssertSqlSafe(refuse)).execute(&database.pool).await.unwrap();
+        let refused = one.post("/v1/events", json!(sales("refused"))).await;
+        assert!(refused.status >= 500, "{}", refused.body);
+        other.post_events(&sales(&format!("other-{table}"))).await;
+        one.post_events(&sales(&format!("one-{table}"))).await;
+        database.execute(&format!("drop trigger refuse on {table}")).await;
+    }
+    one.post_events(&sales("refused")).await;
+    assert_eq!(locks_held(&database).await, 0);
+}
+
+/// Advisory locks that somebody holds or waits for.
+async fn locks_held(database: &TestDatabase) -> i64 {
+    let locks = "select count(*) from pg_locks join pg_database on pg_database.oid = database
+                 where locktype = 'advisory' and datname = current_database()";
+    database.number(locks).await
 }

@@ -117,10 +117,20 @@ async fn an_id_is_remembered_for_as_long_as_the_setting_says() {
     service.post_events(std::slice::from_ref(&sale)).await;
     let retry = service.post("/v1/events", sale.clone()).await;
     assert_eq!(retry.body["duplicates"], 1, "{}", retry.body);
-    while database.number("select count(*) from event_keys").await > 0 {
-        tokio::time::sleep(std::time::Duration::from_millis(25)).await;
-    }
+    let all_forgotten = async || {
+        while database.number("select count(*) from event_keys").await > 0 {
+            tokio::time::sleep(std::time::Duration::from_millis(25)).await;
+        }
+    };
+    all_forgotten().await;
     // Nobody forgets the event itself; only a retry as late as this is taken for a new one.
     service.post_events(&[sale]).await;
     assert_eq!(database.number("select count(*) from raw_events").await, 2);
+    // It is remembered as long again, and the next time begins where the one before ended.
+    assert_eq!(database.number("select count(*) from event_keys").await, 1);
+    all_forgotten().await;
+    let next =
+        "select forgotten_before - (select max(seq) from raw_events) from event_id_retention";
+    let next = database.number(next).await;
+    assert_eq!(next, 1);
 }

@@ -18,7 +18,7 @@ use super::TestDatabase;
 use super::fault_proxy::{Fault, FaultProxy, Met};
 
 /// One connection for the engine, so that every run makes the same calls.
-const POOL_SIZES: PoolSizes = PoolSizes { ingest: 1, engine: 1, reads: 1 };
+const POOL_SIZES: PoolSizes = PoolSizes { ingest: 2, engine: 1, reads: 1 };
 const LEASE: &str = "10 seconds";
 /// One fault may fail one run; what fails more often does not recover.
 const ATTEMPTS_MAX: u32 = 5;
