@@ -7,7 +7,7 @@ use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::time::Duration;
 
-use tokio::net::TcpListener;
+use tokio::net::{TcpListener, TcpSocket};
 use tokio::sync::watch;
 use tokio::task::JoinHandle;
 use tracing::{info, warn};
@@ -25,6 +25,9 @@ use crate::intake::{Intake, IntakeSettings};
 use crate::pipeline::Pipeline;
 use crate::telemetry;
 
+/// Connections that may wait to be accepted, as far as the system allows: all tills of a chain come back at
+/// once after a restart, and one that finds no room tries again only after a second.
+const BACKLOG: u32 = 4_096;
 const POOL_SIZES: PoolSizes = PoolSizes { ingest: 2, engine: 8, reads: 10 };
 /// A commit takes about this many events at most; beyond it, the next commit goes on.
 const COMMIT_EVENTS_MAX: usize = 10_000;
@@ -125,7 +128,7 @@ pub fn serve(settings: &ServeSettings) -> Result<(), StartError> {
         doing: "start the threads of the service",
         source,
     })?;
-    let listener = runtime.block_on(listen(settings.listen.listen))?;
+    let listener = runtime.block_on(async { listen(settings.listen.listen) })?;
     let (private, url) = match settings.database.url() {
         Some(url) => (None, url.to_owned()),
         None => {
@@ -143,8 +146,16 @@ pub fn serve(settings: &ServeSettings) -> Result<(), StartError> {
     ended
 }
 
-async fn listen(address: SocketAddr) -> Result<TcpListener, StartError> {
-    TcpListener::bind(address).await.map_err(|source| match source.kind() {
+/// To be called inside a runtime.
+fn listen(address: SocketAddr) -> Result<TcpListener, StartError> {
+    let bound = || {
+        let socket = if address.is_ipv4() { TcpSocket::new_v4() } else { TcpSocket::new_v6() }?;
+        // A service that starts again takes its port back from connections that are still ending.
+        socket.set_reuseaddr(true)?;
+        socket.bind(address)?;
+        socket.listen(BACKLOG)
+    };
+    bound().map_err(|source| match source.kind() {
         io::ErrorKind::AddrInUse => StartError::AddressTaken { address },
         _ => StartError::Listen { address, source },
     })

@@ -268,3 +268,24 @@ async fn a_body_beyond_the_limit_is_refused_however_it_is_sent() {
     }
     assert_eq!(database.number("select count(*) from raw_events").await, 0);
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn tills_that_come_back_all_at_once_find_room() {
+    const TILLS: usize = 600;
+    let database = TestDatabase::create().await;
+    let service = TestService::start(&database).await;
+    allow_open_files(2_000);
+    let allowed = std::fs::read_to_string("/proc/sys/net/core/somaxconn").ok();
+    let tills = TILLS.min(allowed.map_or(128, |text| text.trim().parse().unwrap()));
+    // Nobody accepts: who finds no room would try again after a second.
+    service.freeze();
+    let address = &*address(&service);
+    let connected = (0..tills).map(async |_| {
+        tokio::time::timeout(Duration::from_millis(900), TcpStream::connect(address)).await
+    });
+    let connected = futures_util::future::join_all(connected).await;
+    service.wake();
+    let refused = connected.iter().filter(|outcome| !matches!(outcome, Ok(Ok(_)))).count();
+    assert_eq!(refused, 0, "of {tills}");
+    assert_eq!(service.get("/livez").await.status, 200);
+}
