@@ -10,6 +10,8 @@
 //! * What claims to come from the future never gets into the log by itself: it would close
 //!   everybody's windows.
 
+use std::time::Duration;
+
 use chrono::{DateTime, Utc};
 use sqlx::pool::PoolConnection;
 use sqlx::{Connection, PgConnection, Postgres};
@@ -33,6 +35,9 @@ use crate::domain::{
 pub(super) const APPEND_LOCK: i64 = 0x7469_6c6c_6d61_726b;
 /// Held by whoever commits next; taken under the append lock.
 pub(super) const COMMIT_LOCK: i64 = 0x7469_6c6c_636f_6d74;
+
+/// Longer than any statement of an append may run: the server, or the way to it, is gone without a word.
+const APPEND_MAX: Duration = Duration::from_secs(25);
 
 /// What one request wants to append.
 #[derive(Debug, Clone)]
@@ -164,12 +169,20 @@ impl Database {
             Some(session) => session,
             None => self.ingest.acquire().await.doing("reach the database")?,
         };
-        let appended = append_in(&mut session, requests, guard, memory).await;
-        // After an error the pool looks at it first.
-        if appended.is_ok() {
-            memory.session = Some(session);
+        let appending = append_in(&mut session, requests, guard, memory);
+        match tokio::time::timeout(APPEND_MAX, appending).await {
+            Ok(Ok(appended)) => {
+                memory.session = Some(session);
+                Ok(appended)
+            }
+            // The pool looks at the connection first.
+            Ok(Err(error)) => Err(error),
+            // Nobody answers at the other end, and would not answer the pool either.
+            Err(elapsed) => {
+                drop(session.detach());
+                Err(sqlx::Error::Io(elapsed.into())).doing("append")
+            }
         }
-        appended
     }
 }
 

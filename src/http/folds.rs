@@ -93,7 +93,7 @@ impl<Rows: WindowSource> FoldPages<Rows> {
         if let Some(after) = &after {
             let start = after.window.start;
             if calendar.period_of(start).bounds != after.window {
-                return Err(Params::foreign_cursor());
+                return Err(Params::problem_of_a_foreign_cursor());
             }
             selection.from = selection.from.max(Some(start));
         }

@@ -64,9 +64,21 @@ where
     async fn from_request_parts(parts: &mut Parts, state: &S) -> Result<Self, Problem> {
         let Query(pairs) = Query::<Vec<(String, String)>>::try_from_uri(&parts.uri)
             .map_err(|_| Problem::of(ProblemKind::InvalidParameters))?;
+        let query = parts.uri.query().unwrap_or_default();
+        if let Some(broken) = query.split('&').find(|pair| !is_utf8(pair)) {
+            let detail =
+                format!("`{broken}` is not UTF-8 when its `%` are read; escape UTF-8 bytes.");
+            return Err(Problem::new(ProblemKind::InvalidParameters, detail));
+        }
         let limit_max = HttpSettings::from_ref(state).list_limit_max;
         Ok(Self::new(parts.uri.path(), limit_max, pairs))
     }
+}
+
+/// Whether a part of a query string says UTF-8: reading it would put other characters in place of what
+/// does not.
+fn is_utf8(pair: &str) -> bool {
+    percent_encoding::percent_decode_str(pair).decode_utf8().is_ok()
 }
 
 impl Params {
@@ -174,7 +186,7 @@ impl Params {
         let after = self.text("cursor").and_then(|text| {
             let after = decode_cursor(&text);
             if after.is_none() {
-                self.fault("cursor", "invalid", FOREIGN_CURSOR);
+                self.foreign_cursor();
             }
             after
         });
@@ -202,8 +214,13 @@ impl Params {
         self.faults.push(Fault::new(pointer, code, format!("`{name}`: {detail}")));
     }
 
-    /// The problem with a cursor that was not made for this list.
-    pub(super) fn foreign_cursor() -> Problem {
+    /// Notes that a cursor was not made for this list.
+    pub(super) fn foreign_cursor(&mut self) {
+        self.fault("cursor", "invalid", FOREIGN_CURSOR);
+    }
+
+    /// The problem with a cursor that was not made for this list, as it turns out later.
+    pub(super) fn problem_of_a_foreign_cursor() -> Problem {
         let fault = Fault::new("/cursor", "invalid", format!("`cursor`: {FOREIGN_CURSOR}"));
         Problem::with_faults(ProblemKind::InvalidParameters, vec![fault])
     }

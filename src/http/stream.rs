@@ -35,6 +35,8 @@ const LAST_EVENT_ID: &str = "last-event-id";
 /// How often something is sent, so that both sides notice when the other has gone; and how often the
 /// key is looked at.
 const HEARTBEAT_EVERY: Duration = Duration::from_secs(5);
+/// So many readings of what has changed may fail in a row before the client is told to read anew.
+const FAILURES_MAX: u32 = 3;
 /// How long to wait after the database failed.
 const RETRY_PAUSE: Duration = Duration::from_secs(1);
 /// How long a client is to wait before it comes back.
@@ -74,8 +76,10 @@ pub(super) async fn follow(
     let (seen, opening) = opening(id, &now)?;
     let (outlet, body) = outlet(&app);
     let standing = app.followers.follow(now);
-    let feed = Feed { app: app.clone(), caller, reach, standing, seen, outlet, _place: place };
-    app.work.spawn(feed.run(opening));
+    let app = app.clone();
+    let work = app.work.clone();
+    let feed = Feed { app, caller, reach, standing, seen, failures: 0, outlet, _place: place };
+    work.spawn(feed.run(opening));
     let head = [(header::CONTENT_TYPE, "text/event-stream"), (header::CACHE_CONTROL, "no-cache")];
     Ok((head, body).into_response())
 }
@@ -156,6 +160,8 @@ struct Feed {
     reach: StoreReach,
     standing: watch::Receiver<Arc<Standing>>,
     seen: EventId,
+    /// How often in a row what has changed could not be read.
+    failures: u32,
     outlet: Outlet,
     _place: OwnedSemaphorePermit,
 }
@@ -190,10 +196,20 @@ impl Feed {
                 return None;
             }
             let wait = match self.changes(&now).await {
-                Ok(Some(changes)) => return Some(changes),
+                Ok(Some(changes)) => {
+                    self.failures = 0;
+                    return Some(changes);
+                }
                 Ok(None) => HEARTBEAT_EVERY,
-                // It is in the log.
-                Err(_) => RETRY_PAUSE,
+                // It is in the log. What cannot be told the client finds where it reads anew.
+                Err(_) if self.failures >= FAILURES_MAX => {
+                    (self.failures, self.seen) = (0, EventId::of(now.revision));
+                    return resync(&now).ok();
+                }
+                Err(_) => {
+                    self.failures += 1;
+                    RETRY_PAUSE
+                }
             };
             tokio::select! {
                 biased;

@@ -85,6 +85,10 @@ pub(super) async fn answer(
     let reach = stores.of_query(query)?;
     let selected = Selected::read(&mut params, query, reach.clone());
     let calendar = calendar(&mut params);
+    let after = selected.page.after.as_ref();
+    if after.is_some_and(|after| after.is_folded != calendar.is_some()) {
+        params.foreign_cursor();
+    }
     let format = Format::of(&mut params, headers)?;
     let is_page = format == Format::Json || has_limit;
     let link = params.finish()?;
@@ -261,8 +265,8 @@ impl Rows {
     /// Cuts them to a page; the cursor of the last one when there are more.
     fn cut(&mut self, page: &Page<RowCursor>) -> Option<String> {
         match self {
-            Self::Windows(rows) => page.cut(rows, |row| RowCursor::of(&row.key)),
-            Self::Folds(folds) => page.cut(folds, |fold| RowCursor::of(&fold.key())),
+            Self::Windows(rows) => page.cut(rows, |row| RowCursor::of(&row.key, false)),
+            Self::Folds(folds) => page.cut(folds, |fold| RowCursor::of(&fold.key(), true)),
         }
     }
 

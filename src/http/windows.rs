@@ -152,15 +152,19 @@ pub(super) struct RowCursor {
     group: Vec<Option<String>>,
     #[serde(rename = "c")]
     currency: CursorCurrency,
+    /// Whether the row is of a local period, and so of another list.
+    #[serde(rename = "f", default, skip_serializing_if = "std::ops::Not::not")]
+    pub(super) is_folded: bool,
 }
 
 impl RowCursor {
-    pub(super) fn of(key: &WindowKey) -> Self {
+    pub(super) fn of(key: &WindowKey, is_folded: bool) -> Self {
         Self {
             start: CursorTime(key.window.start),
             end: CursorTime(key.window.end),
             group: key.group.0.clone(),
             currency: CursorCurrency(key.currency),
+            is_folded,
         }
     }
 

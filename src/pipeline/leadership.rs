@@ -87,7 +87,12 @@ impl Keeper {
         let held = Stopwatch::start();
         let database = self.database.clone();
         match self.in_time(wait_max, database.lease_renew(term.epoch, self.shared.lease)).await {
-            Ok(true) => (self.held, self.has_failed) = (held, false),
+            Ok(true) if self.has_failed => {
+                // What the runners wait for may be connections on which nobody will ever answer.
+                let _ = self.in_time(CALL_MAX, database.lease_release(term.epoch)).await;
+                self.step_down(term, "the database was away; beginning anew on new connections");
+            }
+            Ok(true) => self.held = held,
             Ok(false) => self.step_down(term, "another replica has taken it"),
             Err(error) if self.held.elapsed() >= length => self.step_down(term, &error),
             Err(error) => {

@@ -218,4 +218,15 @@ async fn a_short_day_ends_where_the_next_begins_and_a_date_that_was_skipped_has_
             .collect();
         assert_eq!(told, days.map(|(date, start, end)| [date, start, end]), "{zone}");
     }
+    // Where a page of days ended is no place in the list of hours, nor the other way round.
+    let (plain, folded) = ("/v1/queries/q/windows?limit=1", "&granularity=P1D");
+    let cursor = async |path: &str| get(&service, path).await.body["next_cursor"].clone();
+    for (cursor, list) in [
+        (cursor(&format!("{plain}{folded}")).await, plain.to_owned()),
+        (cursor(plain).await, format!("{plain}{folded}")),
+    ] {
+        let refused = service.get(&format!("{list}&cursor={}", cursor.as_str().unwrap())).await;
+        assert_eq!(refused.status, 400, "{list}: {}", refused.body);
+        assert_eq!(refused.body["errors"][0]["pointer"], "/cursor", "{list}");
+    }
 }

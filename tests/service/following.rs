@@ -445,3 +445,37 @@ fn resident_kib(service: &TestService) -> i64 {
     let line = status.lines().find(|line| line.starts_with("VmRSS:")).unwrap();
     line.split_whitespace().nth(1).unwrap().parse().unwrap()
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn who_cannot_be_told_what_has_changed_is_told_to_read_anew() {
+    let database = TestDatabase::create().await;
+    let service = TestService::start(&database).await;
+    let query = "hourly_sales_live";
+    service.post_events(&[a_sale("1", "09:05:00", "1.00")]).await;
+    service.wait_until_idle(query).await;
+    let mut follower =
+        Follower::start(&service, &format!("/v1/stream?query={query}"), "", "").await;
+    // From now on each row that is written is damaged.
+    sqlx::raw_sql(
+        "create function damage() returns trigger language plpgsql as
+             $$ begin new.currency := 'ZZZ'; return new; end $$;
+         create trigger damage before insert or update on window_rows for each row
+             execute function damage()",
+    )
+    .execute(&database.pool)
+    .await
+    .unwrap();
+    service.post_events(&[a_sale("2", "10:05:00", "1.00")]).await;
+    let told = follower.event().await.expect("the stream goes on");
+    assert_eq!(told.name, "resync", "{told:?}");
+    let (_, batch) = told.id.rsplit_once('.').unwrap();
+    assert_eq!(told.data["batch_id"].to_string(), batch);
+    sqlx::raw_sql(
+        "drop trigger damage on window_rows; delete from window_rows where currency = 'ZZZ'",
+    )
+    .execute(&database.pool)
+    .await
+    .unwrap();
+    service.post_events(&[a_sale("3", "11:05:00", "1.00")]).await;
+    assert_eq!(follower.event().await.expect("and on").name, "windows");
+}

@@ -85,3 +85,32 @@ async fn no_key_is_good_for_long_while_nobody_can_tell_whether_it_was_revoked() 
     way.carry(silent);
     status_is(200).await;
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn appends_go_on_when_another_server_takes_over_without_a_word() {
+    let database = TestDatabase::create().await;
+    let way = TcpWay::to(&database).await;
+    let service = TestService::start_with(&[
+        ("DATABASE_URL", &*way.url),
+        ("TILLMARK_REQUEST_TIMEOUT", "5 seconds"),
+    ])
+    .await;
+    // Both writers have a connection of their own.
+    service.post_events(&[a_sale("1", "09:05:00", "1.00")]).await;
+    service.post_events(&[a_sale("2", "09:05:00", "1.00")]).await;
+    way.strand();
+    let sale = a_sale("3", "09:05:00", "1.00");
+    let answered = async {
+        loop {
+            let answer = service.post("/v1/events", sale.clone()).await;
+            if answer.status == 200 {
+                return;
+            }
+            assert_eq!(answer.status, 503, "{}", answer.body);
+        }
+    };
+    let waited = tokio::time::timeout(Duration::from_secs(45), answered).await;
+    waited.expect("the connections that nobody answers on are given up");
+    service.wait_until_idle("hourly_sales").await;
+    assert_eq!(database.number("select count(*) from raw_events").await, 3);
+}

@@ -106,6 +106,9 @@ async fn rows_are_picked_by_group_key_currency_finality_and_range() {
         assert_eq!(refused.status, 400, "{}", refused.body);
         assert_eq!(refused.body["errors"][0]["detail"], detail, "{parameters}");
     }
+    let refused = service.get("/v1/queries/q/windows?limit=1&store_id=S%FF1").await;
+    let detail = "`store_id=S%FF1` is not UTF-8 when its `%` are read; escape UTF-8 bytes.";
+    assert_eq!((refused.status, &refused.body["detail"]), (400, &json!(detail)));
 }
 
 #[tokio::test(flavor = "multi_thread")]

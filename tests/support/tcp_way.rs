@@ -12,8 +12,22 @@ pub struct TcpWay {
     /// The database's address for those who come this way.
     pub url: String,
     socket: String,
-    open: watch::Sender<bool>,
+    open: watch::Sender<Open>,
     carrying: JoinHandle<()>,
+}
+
+/// Who gets through.
+#[derive(Debug, Clone, Copy)]
+struct Open {
+    is_open: bool,
+    /// Connections of earlier times get nothing through.
+    times: u32,
+}
+
+impl Open {
+    fn lets(self, times: u32) -> bool {
+        self.is_open && times == self.times
+    }
 }
 
 impl TcpWay {
@@ -26,19 +40,25 @@ impl TcpWay {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let address = listener.local_addr().unwrap();
         let url = format!("postgres://{}@{address}/{}", part("user="), part("postgres:///"));
-        let open = watch::Sender::new(true);
+        let open = watch::Sender::new(Open { is_open: true, times: 0 });
         let carrying = carry(listener, socket.clone(), open.subscribe());
         Self { url, socket, open, carrying }
     }
 
     /// From now on nothing passes, either way, and nobody is told.
     pub fn hold(&self) {
-        self.open.send_replace(false);
+        self.open.send_modify(|open| open.is_open = false);
     }
 
     /// Lets everything pass again, also what was held up.
     pub fn let_pass(&self) {
-        self.open.send_replace(true);
+        self.open.send_modify(|open| open.is_open = true);
+    }
+
+    /// From now on nothing passes on the connections that there are, and nobody is told; new ones are as
+    /// good as ever. So it is when another server takes an address over.
+    pub fn strand(&self) {
+        self.open.send_modify(|open| open.times += 1);
     }
 
     /// Cuts all connections, and takes no more.
@@ -59,18 +79,19 @@ impl TcpWay {
     }
 }
 
-fn carry(listener: TcpListener, socket: String, open: watch::Receiver<bool>) -> JoinHandle<()> {
+fn carry(listener: TcpListener, socket: String, open: watch::Receiver<Open>) -> JoinHandle<()> {
     tokio::spawn(async move {
         let mut carried = JoinSet::new();
         while let Ok((client, _)) = listener.accept().await {
             let (socket, open) = (socket.clone(), open.clone());
+            let times = open.borrow().times;
             carried.spawn(async move {
                 let server = UnixStream::connect(socket).await.unwrap();
                 let ((client_in, client_out), (server_in, server_out)) =
                     (client.into_split(), server.into_split());
                 tokio::join!(
-                    pump(client_in, server_out, open.clone()),
-                    pump(server_in, client_out, open)
+                    pump(client_in, server_out, (open.clone(), times)),
+                    pump(server_in, client_out, (open, times))
                 );
             });
         }
@@ -80,12 +101,12 @@ fn carry(listener: TcpListener, socket: String, open: watch::Receiver<bool>) -> 
 async fn pump(
     mut from: impl AsyncRead + Unpin,
     mut to: impl AsyncWrite + Unpin,
-    mut open: watch::Receiver<bool>,
+    (mut open, times): (watch::Receiver<Open>, u32),
 ) {
     let mut bytes = vec![0; 64 << 10];
     loop {
         let read = from.read(&mut bytes).await.unwrap_or(0);
-        if open.wait_for(|open| *open).await.is_err()
+        if open.wait_for(|open| open.lets(times)).await.is_err()
             || read == 0
             || to.write_all(&bytes[..read]).await.is_err()
         {
