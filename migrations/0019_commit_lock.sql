@@ -60,6 +60,11 @@ begin
             join unnest(taken_ids, taken_hashes, taken_seqs) as taken (event_id, content_hash, seq)
                 using (event_id)
         where taken.content_hash <> new_key.content_hash;
+        -- An id that was taken may have been forgotten since; all of it is to be tried again then.
+        if coalesce(cardinality(taken_ids), 0) + inserted <> event_count then
+            raise exception 'an event id was forgotten a moment ago'
+                using errcode = 'serialization_failure';
+        end if;
     end if;
     insert into raw_events (seq, received_at, event_id, order_id, status, amount, currency,
         event_time, store_id, till_id, customer_id, item_count, attributes)

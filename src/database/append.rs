@@ -169,7 +169,7 @@ impl Database {
             Some(session) => session,
             None => self.ingest.acquire().await.doing("reach the database")?,
         };
-        let appending = append_in(&mut session, requests, guard, memory);
+        let appending = append_in_turn(&mut session, requests, guard, memory);
         match tokio::time::timeout(APPEND_MAX, appending).await {
             Ok(Ok(appended)) => {
                 memory.session = Some(session);
@@ -184,6 +184,51 @@ impl Database {
             }
         }
     }
+}
+
+/// Appends, and where another append holds everybody up because its process says nothing, ends that one.
+async fn append_in_turn(
+    conn: &mut PgConnection,
+    requests: &[AppendRequest],
+    guard: FutureGuard,
+    memory: &mut AppendMemory,
+) -> Result<Vec<Vec<Appended>>, DatabaseError> {
+    loop {
+        match append_in(conn, requests, guard, memory).await {
+            Err(error) if error.is_lock_timeout() => end_stuck_appends(conn).await?,
+            outcome => return outcome,
+        }
+    }
+}
+
+/// Ends the sessions that hold a lock of appends and have waited for their client for seconds: a process
+/// that is frozen or cut off. No time limit of the server sees it inside a copy or between transactions.
+async fn end_stuck_appends(conn: &mut PgConnection) -> Result<(), DatabaseError> {
+    // One's own lock of the session is given up first, or it would be held twice.
+    let ended: Vec<bool> = sqlx::query_scalar(
+        "with mine as materialized (select pg_advisory_unlock_all())
+         select pg_terminate_backend(pid)
+         from mine, (
+             select distinct pid from pg_locks
+             where locktype = 'advisory' and objsubid = 1 and granted
+                 and database = (select oid from pg_database where datname = current_database())
+                 and (classid::bigint << 32 | objid::bigint) in ($1, $2)
+         ) holder join pg_stat_activity using (pid)
+         where pid <> pg_backend_pid() and usename = current_user
+             and wait_event = 'ClientRead' and state_change < now() - interval '3 seconds'",
+    )
+    .bind(APPEND_LOCK)
+    .bind(COMMIT_LOCK)
+    .fetch_all(conn)
+    .await
+    .doing("end appends that are stuck")?;
+    if !ended.is_empty() {
+        tracing::warn!(
+            sessions.n_ended = ended.len(),
+            "Ended appends whose process said nothing while it held up all others",
+        );
+    }
+    Ok(())
 }
 
 async fn append_in(
@@ -231,11 +276,15 @@ async fn append_in(
 }
 
 /// Takes both locks, to the end of the transaction, and then reads the database's clock.
+///
+/// The record in the write-ahead log makes the commit wait for the disk even where nothing else is
+/// written: an answer about events that are in the log already is not to be ahead of the flush of whoever
+/// stored them.
 pub(super) async fn lock_append(conn: &mut PgConnection) -> Result<DateTime<Utc>, DatabaseError> {
     sqlx::query_scalar(
         "with drawing as materialized (select pg_advisory_xact_lock($1)),
              committing as materialized (select pg_advisory_xact_lock($2) from drawing)
-         select clock_timestamp() from committing",
+         select clock_timestamp() from committing, pg_logical_emit_message(true, 'tillmark', '')",
     )
     .bind(APPEND_LOCK)
     .bind(COMMIT_LOCK)

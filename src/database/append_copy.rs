@@ -75,8 +75,8 @@ pub(super) async fn append_copy(
     let (first_seq, received) = lock_and_draw(conn, fresh.len()).await?;
     fault_point!("ingest.copy_locked");
     if newest.is_some_and(|newest| newest > guard.newest_accepted(received)) {
+        let_others_draw(conn).await?;
         transaction.rollback().await.doing("give up an append")?;
-        let_others_draw(session).await?;
         return Ok(Copied::TooFarAhead);
     }
     keys.number_from(first_seq);

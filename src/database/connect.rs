@@ -24,6 +24,9 @@ static DOUBTED: AtomicU32 = AtomicU32::new(0);
 /// A connection that was idle for so long may have ended.
 const IDLE_ASKED: Duration = Duration::from_secs(1);
 
+/// How long a connection that is given back may take to answer.
+const COMES_BACK_WITHIN: Duration = Duration::from_secs(2);
+
 const VERSION_MIN: i32 = 150_000;
 const RETRY_PAUSE: Duration = Duration::from_millis(250);
 /// Of so many attempts one is told.
@@ -101,7 +104,8 @@ impl Database {
             .application_name(&process);
         let of_holder = options.clone().application_name(&name);
         // Ids are looked up by the index, whatever the planner believes of a table that grew a moment ago.
-        let by_index = options.clone().options([("enable_seqscan", "off")]);
+        // Whoever waits longer for their turn looks whether the one before them is stuck (`append.rs`).
+        let by_index = options.clone().options([("enable_seqscan", "off"), ("lock_timeout", "5s")]);
         // The log is read in its order, of which the planner would know only after an analyze.
         let in_order =
             of_holder.clone().options([("enable_seqscan", "off"), ("enable_bitmapscan", "off")]);
@@ -284,9 +288,20 @@ async fn is_writable(conn: &mut PgConnection) -> Result<bool, sqlx::Error> {
         .await
 }
 
-/// Frees every lock of the session. A connection that cannot is closed.
-async fn unlock(conn: &mut PgConnection) -> Result<bool, sqlx::Error> {
-    sqlx::query("select pg_advisory_unlock_all()").execute(conn).await.map(|_| true)
+/// Frees every lock of the session.
+async fn unlock(conn: &mut PgConnection) -> Result<(), sqlx::Error> {
+    sqlx::query("select pg_advisory_unlock_all()").execute(conn).await.map(drop)
+}
+
+/// Whether a connection that comes back answers to a call. One that does not is closed: the pool itself
+/// would wait for it for as long as TCP does, with one connection less meanwhile.
+async fn comes_back(
+    call: impl Future<Output = Result<(), sqlx::Error>>,
+) -> Result<bool, sqlx::Error> {
+    match tokio::time::timeout(COMES_BACK_WITHIN, call).await {
+        Ok(answer) => answer.map(|()| true),
+        Err(elapsed) => Err(sqlx::Error::Io(elapsed.into())),
+    }
 }
 
 /// Whether waiting cannot help: a wrong password, or a database that does not exist.
@@ -319,7 +334,7 @@ fn pool(
     acquire_max: Duration,
 ) -> PgPool {
     let (pool, options) = pool_options(options, size, statement_timeout, acquire_max);
-    pool.connect_lazy_with(options)
+    pool.after_release(|conn, _| Box::pin(comes_back(conn.ping()))).connect_lazy_with(options)
 }
 
 /// A pool for appends: connections to a server that takes no writes are not kept, and one that comes
@@ -332,7 +347,7 @@ fn writing(
 ) -> PgPool {
     let (pool, options) = pool_options(options, size, statement_timeout, acquire_max);
     pool.before_acquire(|conn, _| Box::pin(is_writable(conn)))
-        .after_release(|conn, _| Box::pin(unlock(conn)))
+        .after_release(|conn, _| Box::pin(comes_back(unlock(conn))))
         .connect_lazy_with(options)
 }
 

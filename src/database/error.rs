@@ -1,5 +1,7 @@
 //! What can go wrong with Postgres, said as what was being tried, with the cause behind it.
 
+use std::borrow::Cow;
+
 use super::connect::doubt_connections;
 use crate::domain::{EventTime, QueryName, Span};
 
@@ -116,6 +118,21 @@ impl DatabaseError {
         let Self::Failed { source: sqlx::Error::Database(error), .. } = self else { return false };
         let code = error.code().unwrap_or_default();
         code.starts_with("22") || code.starts_with("23")
+    }
+
+    /// Whether a lock was not to be had in time; nothing was stored.
+    pub(super) fn is_lock_timeout(&self) -> bool {
+        self.code().is_some_and(|code| code == "55P03")
+    }
+
+    /// Whether the server itself says that it failed.
+    pub fn is_of_the_server(&self) -> bool {
+        self.code().is_some()
+    }
+
+    fn code(&self) -> Option<Cow<'_, str>> {
+        let Self::Failed { source: sqlx::Error::Database(error), .. } = self else { return None };
+        error.code()
     }
 
     /// Whether something that was read or written may be to blame, so that leaving it out could

@@ -63,9 +63,14 @@ impl Database {
         .fetch_one(&self.lease)
         .await
         .doing("read who leads")?;
-        if !lease.is_free {
-            return Ok(None);
-        }
+        if lease.is_free { self.lease_take(&lease, length).await } else { Ok(None) }
+    }
+
+    async fn lease_take(
+        &self,
+        lease: &LeaseColumns,
+        length: Span,
+    ) -> Result<Option<LeaseTaken>, DatabaseError> {
         let sessions_ended = self.transactions_end(&lease.holder).await?;
         // A renewal or another replica may have been faster since.
         let epoch: Result<Option<i64>, _> = sqlx::query_scalar(
@@ -114,6 +119,29 @@ impl Database {
         .await
         .doing("renew the lease")?;
         Ok(done.rows_affected() == 1)
+    }
+
+    /// Takes one's own lease anew for `length`, under a new name, and ends what was left open under the old
+    /// one. Nothing when another has it.
+    ///
+    /// # Errors
+    /// [`DatabaseError::Failed`]; whether it was taken may be unknown then.
+    pub async fn lease_retake(
+        &self,
+        epoch: LeaseEpoch,
+        length: Span,
+    ) -> Result<Option<LeaseTaken>, DatabaseError> {
+        let lease: Option<LeaseColumns> = sqlx::query_as(
+            "select epoch, holder, expires_at, true as is_free from leadership where epoch = $1",
+        )
+        .bind(epoch.0)
+        .fetch_optional(&self.lease)
+        .await
+        .doing("read who leads")?;
+        match lease {
+            Some(lease) => self.lease_take(&lease, length).await,
+            None => Ok(None),
+        }
     }
 
     /// Gives the lease back, so that another can lead at once.

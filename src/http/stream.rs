@@ -200,7 +200,10 @@ impl Feed {
                     self.failures = 0;
                     return Some(changes);
                 }
-                Ok(None) => HEARTBEAT_EVERY,
+                Ok(None) => {
+                    self.failures = 0;
+                    HEARTBEAT_EVERY
+                }
                 // It is in the log. What cannot be told the client finds where it reads anew.
                 Err(_) if self.failures >= FAILURES_MAX => {
                     (self.failures, self.seen) = (0, EventId::of(now.revision));

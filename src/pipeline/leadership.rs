@@ -11,7 +11,7 @@ use tracing::{debug, info, warn};
 use super::handle::Shared;
 use super::term::{LOOK_EVERY, Term};
 use crate::clock::Stopwatch;
-use crate::database::{Database, DatabaseError};
+use crate::database::{Database, DatabaseError, LeaseTaken};
 
 /// How long a call about the lease may take, whatever its length.
 const CALL_MAX: Duration = Duration::from_secs(5);
@@ -25,12 +25,14 @@ pub(super) struct Keeper {
     held: Stopwatch,
     /// Whether the last renewal failed.
     has_failed: bool,
+    /// Whether the database has not answered since the term began, and new connections were made.
+    was_cut_off: bool,
 }
 
 impl Keeper {
     pub(super) fn new(shared: Arc<Shared>) -> Self {
         let database = shared.database.clone();
-        Self { shared, database, held: Stopwatch::start(), has_failed: false }
+        Self { shared, database, held: Stopwatch::start(), has_failed: false, was_cut_off: false }
     }
 
     /// Takes and keeps the lease until the service stops.
@@ -61,7 +63,12 @@ impl Keeper {
             // Readiness says that the database is away.
             Err(error) => return debug!(error, "Could not ask for the lease"),
         };
-        (self.held, self.has_failed) = (held, false);
+        self.lead(taken, held, database);
+    }
+
+    /// Begins to run the queries.
+    fn lead(&mut self, taken: LeaseTaken, held: Stopwatch, database: Database) {
+        (self.held, self.has_failed, self.was_cut_off) = (held, false, false);
         info!(
             lease.epoch = taken.epoch.get(),
             sessions.n_ended = taken.sessions_ended,
@@ -87,12 +94,8 @@ impl Keeper {
         let held = Stopwatch::start();
         let database = self.database.clone();
         match self.in_time(wait_max, database.lease_renew(term.epoch, self.shared.lease)).await {
-            Ok(true) if self.has_failed => {
-                // What the runners wait for may be connections on which nobody will ever answer.
-                let _ = self.in_time(CALL_MAX, database.lease_release(term.epoch)).await;
-                self.step_down(term, "the database was away; beginning anew on new connections");
-            }
-            Ok(true) => self.held = held,
+            Ok(true) if self.was_cut_off => self.begin_anew(term, database).await,
+            Ok(true) => (self.held, self.has_failed) = (held, false),
             Ok(false) => self.step_down(term, "another replica has taken it"),
             Err(error) if self.held.elapsed() >= length => self.step_down(term, &error),
             Err(error) => {
@@ -104,6 +107,18 @@ impl Keeper {
         }
     }
 
+    /// Begins another term: what the runners wait for may be connections on which nobody will ever answer.
+    async fn begin_anew(&mut self, term: &Term, database: Database) {
+        warn!("The database did not answer for a while; the queries begin anew on new connections");
+        self.shared.end_term(term);
+        let (held, length) = (Stopwatch::start(), self.shared.lease);
+        match self.in_time(CALL_MAX, database.lease_retake(term.epoch, length)).await {
+            Ok(Some(taken)) => self.lead(taken, held, database),
+            Ok(None) => {}
+            Err(error) => debug!(error, "Could not take the lease again"),
+        }
+    }
+
     /// The answer to a call, or why there is none.
     async fn in_time<T>(
         &mut self,
@@ -112,8 +127,14 @@ impl Keeper {
     ) -> Result<T, String> {
         let error = match tokio::time::timeout(wait_max, call).await {
             Ok(Ok(answer)) => return Ok(answer),
-            Ok(Err(error)) => error.chain(),
-            Err(_) => format!("the database did not answer within {wait_max:?}"),
+            Ok(Err(error)) => {
+                self.was_cut_off |= !error.is_of_the_server();
+                error.chain()
+            }
+            Err(_) => {
+                self.was_cut_off = true;
+                format!("the database did not answer within {wait_max:?}")
+            }
         };
         self.database = self.database.reconnected();
         Err(error)

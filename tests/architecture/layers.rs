@@ -75,7 +75,7 @@ pub(crate) const LAYERS: &[Layer] = &[
     layer("faults", &[], &["thiserror"]),
     layer("database", &["domain", "engine"], DATABASE_CRATES),
     // A mistake on purpose, for `tests/campaign`.
-    layer("database/append", &["domain", "faults"], &["chrono", "sqlx", "tokio"]),
+    layer("database/append", &["domain", "faults"], &["chrono", "sqlx", "tokio", "tracing"]),
     layer("database/append_copy", &["domain", "faults"], DATABASE_CRATES),
     layer("database/connect", &["domain"], &["sqlx", "thiserror", "tokio", "tracing", "uuid"]),
     layer(

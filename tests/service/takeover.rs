@@ -362,3 +362,17 @@ async fn an_epoch_does_not_end_under_a_commit_and_a_renewal_does_not_wait_for_on
     replicas.assert_right(poster).await;
     assert_eq!(replicas.epoch().await, 1);
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_renewal_that_has_to_wait_for_a_lock_costs_nobody_the_lead() {
+    let replicas = Replicas::three("3 seconds").await;
+    let leader = replicas.leader_of(&[0, 1, 2]).await;
+    let epoch = replicas.epoch().await;
+    let mut held = replicas.database.pool.begin().await.unwrap();
+    sqlx::raw_sql("select from leadership for no key update").execute(&mut *held).await.unwrap();
+    tokio::time::sleep(Duration::from_millis(1_500)).await;
+    held.rollback().await.unwrap();
+    tokio::time::sleep(LEASE).await;
+    assert_eq!(replicas.leader_of(&[0, 1, 2]).await, leader);
+    assert_eq!(replicas.epoch().await, epoch);
+}
