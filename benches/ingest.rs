@@ -29,6 +29,7 @@ const INSERTS_FOR: Duration = Duration::from_secs(8);
 /// "PGCOPY\n\377\r\n\0", flags and the length of the extension: what a binary copy begins with.
 const COPY_HEADER_BYTES: usize = 19;
 const COPY_ROWS: usize = 10_000;
+const ROUNDS: usize = 3;
 
 #[tokio::main]
 async fn main() {
@@ -39,26 +40,25 @@ async fn main() {
     let mut conn = PgConnection::connect(&url).await.unwrap();
     make_reference_table(&mut conn).await;
 
-    let batches = load(&service, "--batch 1000 --connections 4 --format ndjson").await;
-    println!("batches of 1,000 NDJSON, 4 connections: {batches} events/s");
-    let copied = copy_reference(&mut conn).await;
-    println!(
-        "  COPY BINARY of the same rows, {COPY_ROWS} a transaction: {copied} rows/s; ratio {:.2}",
-        ratio(batches, copied)
-    );
-
-    let single = load(&service, "--connections 64").await;
-    let many = load(&service, "--connections 512").await;
-    let inserted = insert_reference(&url).await;
-    println!("one INSERT a transaction, 64 connections: {inserted} rows/s");
-    println!(
-        "  single events, 64 connections: {single} events/s; ratio {:.2}",
-        ratio(single, inserted)
-    );
-    println!(
-        "  single events, 512 connections: {many} events/s; ratio {:.2}",
-        ratio(many, inserted)
-    );
+    // The machine's speed changes from minute to minute, so each round has its own reference.
+    let (mut batches, mut copied) = (Vec::new(), Vec::new());
+    let (mut single, mut many, mut inserted) = (Vec::new(), Vec::new(), Vec::new());
+    for _ in 0..ROUNDS {
+        batches.push(load(&service, "--batch 1000 --connections 4 --format ndjson").await);
+        copied.push(copy_reference(&mut conn).await);
+    }
+    for _ in 0..ROUNDS {
+        single.push(load(&service, "--connections 64").await);
+        inserted.push(insert_reference(&url).await);
+        many.push(load(&service, "--connections 512").await);
+    }
+    println!("medians of {ROUNDS} rounds, and the ratios of all");
+    println!("COPY BINARY of the same rows, {COPY_ROWS} a transaction: {} rows/s", median(&copied));
+    tell("batches of 1,000 NDJSON, 4 connections", &batches, &copied);
+    println!("one INSERT a transaction, 64 connections: {} rows/s", median(&inserted));
+    tell("single events, 64 connections", &single, &inserted);
+    tell("single events, 512 connections", &many, &inserted);
+    let (batches, single) = (median(&batches), median(&single));
 
     // What the loads before have left for the system to write would hold up commits half a minute later.
     sqlx::raw_sql("checkpoint").execute(&mut conn).await.unwrap();
@@ -103,6 +103,22 @@ async fn load(service: &TestService, arguments: &str) -> u64 {
     run(service, arguments).await["events_answered_per_second"].as_u64().unwrap()
 }
 
+fn median(rates: &[u64]) -> u64 {
+    let mut rates = rates.to_vec();
+    rates.sort_unstable();
+    rates[rates.len() / 2]
+}
+
+fn tell(work: &str, rates: &[u64], references: &[u64]) {
+    let mut ratios: Vec<String> = rates
+        .iter()
+        .zip(references)
+        .map(|(rate, reference)| format!("{:.2}", ratio(*rate, *reference)))
+        .collect();
+    ratios.sort_unstable();
+    println!("  {work}: {} events/s; ratios {}", median(rates), ratios.join(" "));
+}
+
 #[expect(clippy::cast_precision_loss, reason = "a ratio to print")]
 fn ratio(one: u64, other: u64) -> f64 {
     one as f64 / other.max(1) as f64
@@ -122,6 +138,7 @@ async fn make_reference_table(conn: &mut PgConnection) {
 
 /// Rows per second of copying the rows that are in the log into the reference table.
 async fn copy_reference(conn: &mut PgConnection) -> u64 {
+    sqlx::raw_sql("truncate reference_events").execute(&mut *conn).await.unwrap();
     let select =
         "copy (select * from raw_events order by seq limit 300000) to stdout (format binary)";
     let mut rows: Vec<Vec<u8>> = Vec::new();

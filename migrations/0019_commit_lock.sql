@@ -21,7 +21,9 @@ create or replace function append_events(
     out taken_hashes bytea[],
     out taken_seqs bigint[],
     out taken_actions text[]
-) language plpgsql volatile as $$
+) language plpgsql volatile
+-- A plan for lists of any length, made once: for short ones the planner would else make another each time.
+set plan_cache_mode = force_generic_plan as $$
 declare
     event_count bigint := cardinality(event_ids);
     received timestamptz;
