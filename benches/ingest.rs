@@ -168,6 +168,7 @@ async fn copy_reference(conn: &mut PgConnection) -> u64 {
 async fn insert_reference(url: &str) -> u64 {
     let pool =
         PgPoolOptions::new().max_connections(64).min_connections(64).connect(url).await.unwrap();
+    sqlx::raw_sql("truncate reference_events").execute(&pool).await.unwrap();
     let started = Instant::now();
     let mut clients = tokio::task::JoinSet::new();
     for client in 0..64 {
