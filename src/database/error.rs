@@ -103,21 +103,17 @@ impl DatabaseError {
 
     /// Whether the server gave a statement up for the time it took.
     pub fn is_too_slow(&self) -> bool {
-        let Self::Failed { source: sqlx::Error::Database(error), .. } = self else { return false };
-        error.code().is_some_and(|code| code == "57014")
+        self.code().is_some_and(|code| code == "57014")
     }
 
     /// Whether the server has no room on its disk.
     pub fn is_disk_full(&self) -> bool {
-        let Self::Failed { source: sqlx::Error::Database(error), .. } = self else { return false };
-        error.code().is_some_and(|code| code == "53100")
+        self.code().is_some_and(|code| code == "53100")
     }
 
     /// Whether the data itself was refused, so that trying the same again cannot help.
     pub fn is_refusal(&self) -> bool {
-        let Self::Failed { source: sqlx::Error::Database(error), .. } = self else { return false };
-        let code = error.code().unwrap_or_default();
-        code.starts_with("22") || code.starts_with("23")
+        self.code().is_some_and(|code| code.starts_with("22") || code.starts_with("23"))
     }
 
     /// Whether a lock was not to be had in time; nothing was stored.

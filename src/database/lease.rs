@@ -86,14 +86,15 @@ impl Database {
         .bind(lease.epoch)
         .bind(lease.expires_at)
         .fetch_optional(&self.lease)
-        .await;
+        .await
+        .doing("take the lease");
         match epoch {
             Ok(epoch) => {
                 Ok(epoch.map(|epoch| LeaseTaken { epoch: LeaseEpoch(epoch), sessions_ended }))
             }
             // The holder before commits right now; it is looked at again soon.
-            Err(error) if is_lock_timeout(&error) => Ok(None),
-            Err(source) => Err(DatabaseError::Failed { doing: "take the lease", source }),
+            Err(error) if error.is_lock_timeout() => Ok(None),
+            Err(error) => Err(error),
         }
     }
 
@@ -191,9 +192,4 @@ pub(super) async fn lease_hold(
             .await
             .doing("hold the lease")?;
     held.map(|_| ()).ok_or(DatabaseError::LeaseLost)
-}
-
-fn is_lock_timeout(error: &sqlx::Error) -> bool {
-    let sqlx::Error::Database(error) = error else { return false };
-    error.code().is_some_and(|code| code == "55P03")
 }

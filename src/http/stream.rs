@@ -76,7 +76,6 @@ pub(super) async fn follow(
     let (seen, opening) = opening(id, &now)?;
     let (outlet, body) = outlet(&app);
     let standing = app.followers.follow(now);
-    let app = app.clone();
     let work = app.work.clone();
     let feed = Feed { app, caller, reach, standing, seen, failures: 0, outlet, _place: place };
     work.spawn(feed.run(opening));
@@ -195,15 +194,13 @@ impl Feed {
             if now.revision.query_id() != self.seen.query_id {
                 return None;
             }
-            let wait = match self.changes(&now).await {
-                Ok(Some(changes)) => {
-                    self.failures = 0;
-                    return Some(changes);
-                }
-                Ok(None) => {
-                    self.failures = 0;
-                    HEARTBEAT_EVERY
-                }
+            let changes = self.changes(&now).await;
+            if changes.is_ok() {
+                self.failures = 0;
+            }
+            let wait = match changes {
+                Ok(Some(changes)) => return Some(changes),
+                Ok(None) => HEARTBEAT_EVERY,
                 // It is in the log. What cannot be told the client finds where it reads anew.
                 Err(_) if self.failures >= FAILURES_MAX => {
                     (self.failures, self.seen) = (0, EventId::of(now.revision));
