@@ -1,5 +1,6 @@
 //! What the service says of itself: logs, once per fact, readable alone, searchable by field; and counts.
 
+mod context;
 mod histogram;
 
 use std::io::IsTerminal as _;
@@ -7,7 +8,10 @@ use std::str::FromStr;
 
 use tracing_subscriber::EnvFilter;
 use tracing_subscriber::filter::LevelFilter;
+use tracing_subscriber::fmt::format;
 
+use context::Lines;
+pub use context::LogContext;
 pub use histogram::{Counted, Histogram};
 
 /// Which log lines are written: a tracing filter such as `info` or `tillmark::pipeline=debug`.
@@ -68,8 +72,13 @@ pub fn start(filter: &LogFilter, format: LogFormat) {
     // On a terminal the default stands: colours, unless NO_COLOR is set.
     let lines = if std::io::stderr().is_terminal() { lines } else { lines.with_ansi(false) };
     let started = match format {
-        LogFormat::Text => lines.with_target(false).try_init(),
-        LogFormat::Json => lines.json().flatten_event(true).try_init(),
+        LogFormat::Text => {
+            lines.event_format(Lines::Text(format::format().with_target(false))).try_init()
+        }
+        LogFormat::Json => {
+            let json = format::format().json().flatten_event(true);
+            lines.json().event_format(Lines::Json(json)).try_init()
+        }
     };
     drop(started);
 }

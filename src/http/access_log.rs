@@ -1,15 +1,15 @@
-//! One span and one log line per request.
+//! One log line per request, and what all lines about it say.
 
 use axum::extract::{MatchedPath, Request};
 use axum::http::{HeaderValue, Method};
 use axum::response::Response;
-use tracing::field::Empty;
-use tracing::{Level, Span, error_span, event};
+use tracing::{Level, event};
 
 use super::request_id::RequestId;
 use super::trace::{TRACEPARENT, Trace};
 use super::traffic::{Active, Traffic};
 use crate::clock::Stopwatch;
+use crate::telemetry::LogContext;
 
 macro_rules! answered {
     ($level:expr, $method:ident, $route:ident, $status:ident, $duration_us:ident) => {
@@ -29,7 +29,7 @@ pub(super) struct Watched {
     traffic: Traffic,
     _active: Active,
     watch: Stopwatch,
-    span: Span,
+    context: LogContext,
     /// Of the trace, in the answer.
     passed_on: Option<HeaderValue>,
     method: Method,
@@ -44,16 +44,16 @@ impl Watched {
             traffic: traffic.clone(),
             _active: traffic.begin(),
             watch: Stopwatch::start(),
-            span: span(request, trace.as_ref()),
+            context: context(request, trace.as_ref()),
             passed_on: trace.and_then(|trace| trace.passed_on()),
             method: request.method().clone(),
             route: request.extensions().get().cloned(),
         }
     }
 
-    /// What all lines about the request are in.
-    pub(super) fn span(&self) -> Span {
-        self.span.clone()
+    /// What all lines about the request say.
+    pub(super) fn context(&self) -> LogContext {
+        self.context.clone()
     }
 
     /// Logs once how the request was answered, counts it, and passes its trace on.
@@ -65,7 +65,7 @@ impl Watched {
         let route = route.as_ref().map_or("no route", MatchedPath::as_str);
         let (status, duration_us) = (response.status(), self.watch.elapsed_us());
         self.traffic.answered(route, &method, status, duration_us);
-        self.span.in_scope(|| {
+        self.context.sync_scope(|| {
             // Tills post all day: what went well is worth a line only to somebody who looks for it.
             if status.is_client_error() || status.is_server_error() {
                 answered!(Level::INFO, method, route, status, duration_us);
@@ -77,20 +77,14 @@ impl Watched {
     }
 }
 
-/// The span of a request: its id, and its place in a trace. It is there for every level of lines in it.
-fn span(request: &Request, trace: Option<&Trace<'_>>) -> Span {
+/// The request's id, and its place in a trace.
+fn context(request: &Request, trace: Option<&Trace<'_>>) -> LogContext {
     let id = request.extensions().get::<RequestId>().map_or("", RequestId::as_str);
-    let span = error_span!(
-        "request",
-        request.id = id,
-        trace.id = Empty,
-        trace.parent_id = Empty,
-        trace.span_id = Empty,
-    );
+    let mut fields = vec![("request.id", id.to_owned())];
     if let Some(trace) = trace {
-        span.record("trace.id", trace.id);
-        span.record("trace.parent_id", trace.parent_id);
-        span.record("trace.span_id", format!("{:016x}", trace.span_id));
+        fields.push(("trace.id", trace.id.to_owned()));
+        fields.push(("trace.parent_id", trace.parent_id.to_owned()));
+        fields.push(("trace.span_id", format!("{:016x}", trace.span_id)));
     }
-    span
+    LogContext::new(fields)
 }

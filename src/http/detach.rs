@@ -18,12 +18,13 @@ use axum::response::{IntoResponse as _, Response};
 use futures_util::{FutureExt as _, poll};
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
-use tracing::{Instrument as _, error, warn};
+use tracing::{error, warn};
 
 use super::authorize::Door;
 use super::problem::Problem;
 use super::problem_kind::ProblemKind;
 use crate::domain::Span;
+use crate::telemetry::LogContext;
 
 /// What it takes to run requests in tasks of their own.
 #[derive(Debug, Clone)]
@@ -74,7 +75,7 @@ pub(super) async fn detach(
             Err(problem) => problem.into_response(),
         }
     };
-    let answer = AssertUnwindSafe(answer).catch_unwind().in_current_span();
+    let answer = LogContext::current().scope(AssertUnwindSafe(answer).catch_unwind());
     let mut answer = Box::pin(work.track_future(answer));
     let ended = match poll!(&mut answer) {
         Poll::Ready(ended) => ended,

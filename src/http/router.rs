@@ -8,7 +8,6 @@ use axum::middleware::{Next, from_fn_with_state};
 use axum::response::{IntoResponse as _, Response};
 use futures_util::FutureExt as _;
 use tower_http::cors::CorsLayer;
-use tracing::Instrument as _;
 use utoipa::OpenApi as _;
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
@@ -139,7 +138,7 @@ pub(super) struct Way {
 async fn go(State(way): State<Arc<Way>>, mut request: Request, next: Next) -> Response {
     let id = RequestId::give(&mut request);
     let watched = Watched::begin(&way.traffic, &request);
-    let response = answer(&way, request, next).instrument(watched.span()).await;
+    let response = watched.context().scope(answer(&way, request, next)).await;
     id.answered(watched.answered(response))
 }
 

@@ -165,7 +165,7 @@ pub(crate) const LAYERS: &[Layer] = &[
     layer("embedded", &[], &["rustix", "thiserror", "tracing"]),
     layer("config", &["domain", "embedded", "telemetry", "faults"], &["clap", "thiserror"]),
     layer("clock", &["domain"], &["chrono", "tokio"]),
-    layer("telemetry", &[], &["thiserror", "tracing", "tracing_subscriber"]),
+    layer("telemetry", &[], &["thiserror", "tracing", "tracing_subscriber", "tokio", "serde_json"]),
     layer("app", ALL, TOP_CRATES),
     layer("demo", ALL, TOP_CRATES),
     layer("commands", ALL, &[]),
