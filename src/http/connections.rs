@@ -8,14 +8,14 @@
 use std::collections::HashMap;
 use std::pin::Pin;
 use std::sync::atomic::{AtomicI64, AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::task::{Context, Poll};
 use std::time::Duration;
 
 use axum::body::{Bytes, HttpBody};
 use hyper::body::{Frame, Incoming, SizeHint};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
-use tokio_util::sync::CancellationToken;
+use tokio::task::AbortHandle;
 use tracing::info;
 
 use crate::clock::Stopwatch;
@@ -37,12 +37,12 @@ struct Places {
     taken: Mutex<HashMap<u64, Arc<Wait>>>,
 }
 
-/// Since when a connection waits for its client, and how to end it.
+/// Since when a connection waits for its client, and its task, which is to be aborted to close it.
 #[derive(Debug)]
 struct Wait {
     /// By the clock of all, or [`AT_WORK`].
     since_us: AtomicI64,
-    end: CancellationToken,
+    task: OnceLock<AbortHandle>,
 }
 
 /// The place of one connection; given back when dropped.
@@ -97,7 +97,7 @@ impl Connections {
         let places = Arc::clone(&self.0);
         let number = places.next_number.fetch_add(1, Ordering::Relaxed);
         let since_us = AtomicI64::new(places.clock.elapsed_us());
-        let wait = Arc::new(Wait { since_us, end: CancellationToken::new() });
+        let wait = Arc::new(Wait { since_us, task: OnceLock::new() });
         places.taken().insert(number, Arc::clone(&wait));
         Place { places, number, wait, _permit: permit }
     }
@@ -113,8 +113,13 @@ impl Places {
         let latest_us = self.clock.elapsed_us().saturating_sub(patience_us);
         let mut n_closed = 0_u32;
         for wait in self.taken().values() {
-            if wait.since_us.load(Ordering::Relaxed) < latest_us && !wait.end.is_cancelled() {
-                wait.end.cancel();
+            if wait.since_us.load(Ordering::Relaxed) >= latest_us {
+                continue;
+            }
+            if let Some(task) = wait.task.get() {
+                task.abort();
+                // It may take a moment to be gone; its client is not waited for meanwhile.
+                wait.since_us.store(AT_WORK, Ordering::Relaxed);
                 n_closed += 1;
             }
         }
@@ -138,9 +143,10 @@ impl Place {
         self.wait.since_us.store(AT_WORK, Ordering::Relaxed);
     }
 
-    /// Comes back when the connection is to be closed.
-    pub(super) async fn ended(&self) {
-        self.wait.end.cancelled().await;
+    /// The task that serves the connection, so that it can be closed.
+    pub(super) fn served_by(&self, task: AbortHandle) {
+        // Set once, right after the place was taken.
+        let _ = self.wait.task.set(task);
     }
 }
 
@@ -241,22 +247,33 @@ impl<B: HttpBody<Data = Bytes> + Unpin> HttpBody for Going<B> {
 mod tests {
     use super::*;
 
+    /// A connection that is served for ever.
+    fn serve(place: Place) -> (Arc<Place>, tokio::task::JoinHandle<()>) {
+        let place = Arc::new(place);
+        let served = Arc::clone(&place);
+        let task = tokio::spawn(async move {
+            let _served = served;
+            std::future::pending().await
+        });
+        place.served_by(task.abort_handle());
+        (place, task)
+    }
+
     #[tokio::test]
     async fn room_is_made_by_closing_what_waits_and_not_what_is_at_work() {
         let connections = Connections::new(2);
         let patience = Duration::from_millis(20);
-        let at_work = connections.enter(connections.room(patience).await);
-        at_work.works();
-        let waiting = connections.enter(connections.room(patience).await);
+        let (place, at_work) = serve(connections.enter(connections.room(patience).await));
+        place.works();
+        let (_, waiting) = serve(connections.enter(connections.room(patience).await));
         assert_eq!(connections.open(), 2);
-        let close = async {
-            waiting.ended().await;
-            drop(waiting);
-        };
-        let (room, ()) = tokio::join!(connections.room(patience), close);
-        assert!(!at_work.wait.end.is_cancelled());
+        let room = connections.room(patience).await;
+        assert!(waiting.await.is_err_and(|error| error.is_cancelled()));
+        assert!(!at_work.is_finished());
         assert_eq!(connections.open(), 1);
-        drop((room, at_work));
+        at_work.abort();
+        assert!(at_work.await.is_err());
+        drop((room, place));
         assert_eq!(connections.open(), 0);
     }
 }

@@ -1,7 +1,6 @@
 //! Connections: accepted up to a bound, each with a deadline for its heads, ended in order.
 
 use std::convert::Infallible;
-use std::pin::pin;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -57,7 +56,7 @@ async fn accept(listener: &TcpListener, router: &Router, app: &App, open: &Grace
         match listener.accept().await {
             Ok((stream, _)) => {
                 let place = app.connections.enter(room);
-                connect(stream, Arc::new(place), router.clone(), header_timeout, open);
+                connect(stream, &Arc::new(place), router.clone(), header_timeout, open);
             }
             Err(error) => {
                 warn!(%error, "Could not accept a connection");
@@ -69,14 +68,14 @@ async fn accept(listener: &TcpListener, router: &Router, app: &App, open: &Grace
 
 fn connect(
     stream: TcpStream,
-    place: Arc<Place>,
+    place: &Arc<Place>,
     router: Router,
     header_timeout: Duration,
     open: &GracefulShutdown,
 ) {
     // Small answers leave at once; a connection without this is only slower.
     let _ = stream.set_nodelay(true);
-    let at = Arc::clone(&place);
+    let at = Arc::clone(place);
     let router = compressed(router);
     let answering = service_fn(move |request: hyper::Request<_>| {
         let (mut router, place) = (router.clone(), Arc::clone(&at));
@@ -92,13 +91,10 @@ fn connect(
         .header_read_timeout(header_timeout)
         .serve_connection(TokioIo::new(stream), answering);
     let connection = open.watch(connection);
-    tokio::spawn(async move {
-        let mut connection = pin!(connection);
-        tokio::select! {
-            ended = connection.as_mut() => if let Err(error) = ended {
-                debug!(%error, "A connection broke");
-            },
-            () = place.ended() => debug!("Closed a connection that kept others waiting"),
+    let serving = tokio::spawn(async move {
+        if let Err(error) = connection.await {
+            debug!(%error, "A connection broke");
         }
     });
+    place.served_by(serving.abort_handle());
 }
