@@ -23,6 +23,7 @@ use super::append_rows::{
     draw_seqs, insert_events, insert_heartbeats, insert_keys, known_ids, record_conflicts,
 };
 use super::error::Doing;
+use super::log_tail::Block;
 use super::partitions::LogRoom;
 use super::quarantine::{quarantine_insert, quarantine_release, quarantined_for_release};
 use super::{Database, DatabaseError};
@@ -125,6 +126,8 @@ impl Appended {
 pub struct AppendMemory {
     pub(super) room: LogRoom,
     pub(super) copy_hope: CopyHope,
+    /// What the last append drew, where it drew a block of its own.
+    pub(super) block: Option<Block>,
     /// The connection of the append before: taking one out of the pool and giving it back takes two
     /// round trips, as much again as an append.
     session: Option<PoolConnection<Postgres>>,
@@ -136,6 +139,10 @@ impl AppendMemory {
         self.session = None;
     }
 }
+
+/// Called by an append that is still under way once another one of its process would not have to wait for
+/// its ids. The small ones never do.
+pub type LetNext<'append> = &'append mut (dyn FnMut() + Send);
 
 /// The bounds under which appends happen.
 #[derive(Debug, Clone, Copy)]
@@ -164,24 +171,55 @@ impl Database {
         requests: &[AppendRequest],
         guard: FutureGuard,
         memory: &mut AppendMemory,
+        let_next: LetNext<'_>,
     ) -> Result<Vec<Vec<Appended>>, DatabaseError> {
+        memory.block = None;
         let mut session = match memory.session.take() {
             Some(session) => session,
-            None => self.ingest.acquire().await.doing("reach the database")?,
+            None => match self.ingest.acquire().await {
+                Ok(session) => session,
+                Err(error) => {
+                    self.forget(memory);
+                    return Err(error).doing("reach the database");
+                }
+            },
         };
-        let appending = append_in_turn(&mut session, requests, guard, memory);
+        let appending = append_in_turn(&mut session, requests, guard, memory, let_next);
         match tokio::time::timeout(APPEND_MAX, appending).await {
             Ok(Ok(appended)) => {
                 memory.session = Some(session);
                 Ok(appended)
             }
             // The pool looks at the connection first.
-            Ok(Err(error)) => Err(error),
+            Ok(Err(error)) => {
+                self.forget(memory);
+                Err(error)
+            }
             // Nobody answers at the other end, and would not answer the pool either.
             Err(elapsed) => {
+                self.forget(memory);
                 drop(session.detach());
                 Err(sqlx::Error::Io(elapsed.into())).doing("append")
             }
+        }
+    }
+
+    /// After a failure nothing is known of the log: another server may have taken over.
+    fn forget(&self, memory: &mut AppendMemory) {
+        memory.room = LogRoom::default();
+        self.tail.forget();
+    }
+
+    /// Keeps what was appended a moment ago, `requests` with the answer `appended`, for the queries of
+    /// this process that follow the log.
+    pub fn append_remember(
+        &self,
+        requests: Vec<AppendRequest>,
+        appended: &[Vec<Appended>],
+        memory: &mut AppendMemory,
+    ) {
+        if let Some(block) = memory.block.take() {
+            self.tail.extend(block, requests, appended);
         }
     }
 }
@@ -192,9 +230,10 @@ async fn append_in_turn(
     requests: &[AppendRequest],
     guard: FutureGuard,
     memory: &mut AppendMemory,
+    let_next: LetNext<'_>,
 ) -> Result<Vec<Vec<Appended>>, DatabaseError> {
     loop {
-        match append_in(conn, requests, guard, memory).await {
+        match append_in(conn, requests, guard, memory, let_next).await {
             Err(error) if error.is_lock_timeout() => end_stuck_appends(conn).await?,
             outcome => return outcome,
         }
@@ -236,8 +275,9 @@ async fn append_in(
     requests: &[AppendRequest],
     guard: FutureGuard,
     memory: &mut AppendMemory,
+    let_next: LetNext<'_>,
 ) -> Result<Vec<Vec<Appended>>, DatabaseError> {
-    if let Some(answers) = append_fast(conn, requests, guard, memory).await? {
+    if let Some(answers) = append_fast(conn, requests, guard, memory, let_next).await? {
         return Ok(answers);
     }
     let mut transaction = conn.begin().await.doing("begin an append")?;

@@ -9,10 +9,11 @@ use chrono::{DateTime, Utc};
 use sqlx::{Connection as _, PgConnection};
 
 use super::DatabaseError;
-use super::append::{APPEND_LOCK, COMMIT_LOCK, FutureGuard};
+use super::append::{APPEND_LOCK, COMMIT_LOCK, FutureGuard, LetNext};
 use super::append_rows::attributes_text;
 use super::copy_format::TupleWriter;
 use super::error::Doing;
+use super::partitions::table_of;
 use crate::domain::{CustomerId, EventTime, IdentifiedEvent, Seq, StoreId, TillId};
 
 /// From so many events on the round trips of a copy are worth it.
@@ -22,9 +23,8 @@ const DISAPPOINTMENT: u32 = 20;
 
 const COPY_KEYS: &str = "copy event_keys (seq, event_id, content_hash) from stdin (format binary)";
 const KEY_COLUMNS: i16 = 3;
-const COPY_EVENTS: &str = "copy raw_events (seq, received_at, event_id, order_id, status, amount, \
-     currency, event_time, store_id, till_id, customer_id, item_count, attributes) \
-     from stdin (format binary)";
+const COPIED_COLUMNS: &str = "seq, received_at, event_id, order_id, status, amount, currency, \
+     event_time, store_id, till_id, customer_id, item_count, attributes";
 const EVENT_COLUMNS: i16 = 13;
 
 /// Whether copying is worth trying.
@@ -65,6 +65,7 @@ pub(super) async fn append_copy(
     session: &mut PgConnection,
     fresh: &[&IdentifiedEvent],
     guard: FutureGuard,
+    let_next: LetNext<'_>,
 ) -> Result<Copied, DatabaseError> {
     // Everything that can be done before the lock is taken.
     let mut keys = key_tuples(fresh);
@@ -93,8 +94,11 @@ pub(super) async fn append_copy(
     }
     fault_point!("ingest.copy_ids_taken");
     be_next_to_commit(conn).await?;
+    let_next();
     fault_point!("ingest.copy_next");
-    copy_in(conn, COPY_EVENTS, events.tuples).await.doing("copy events into the raw log")?;
+    let table = table_of(first_seq, fresh.len());
+    let copy_events = format!("copy {table} ({COPIED_COLUMNS}) from stdin (format binary)");
+    copy_in(conn, &copy_events, events.tuples).await.doing("copy events into the raw log")?;
     fault_point!("ingest.copied");
     transaction.commit().await.doing("commit an append")?;
     fault_point!("ingest.copy_committed");
@@ -171,7 +175,7 @@ async fn let_others_draw(conn: &mut PgConnection) -> Result<(), DatabaseError> {
 
 async fn copy_in(
     conn: &mut PgConnection,
-    statement: &'static str,
+    statement: &str,
     tuples: TupleWriter,
 ) -> Result<(), sqlx::Error> {
     let mut copy = conn.copy_in_raw(statement).await?;

@@ -7,11 +7,12 @@ use std::collections::HashMap;
 use sqlx::{FromRow as _, PgConnection};
 
 use super::DatabaseError;
-use super::append::{AppendMemory, AppendRequest, Appended, FutureGuard};
+use super::append::{AppendMemory, AppendRequest, Appended, FutureGuard, LetNext};
 use super::append_copy::{Copied, append_copy};
 use super::append_decisions::{Decided, Decisions, Fresh, Known, Stands};
 use super::append_rows::bind_events;
 use super::error::Doing;
+use super::log_tail::Block;
 use super::values::unreadable;
 use crate::domain::{ContentHash, Event, EventTime, IdentifiedEvent, Seq, Span};
 
@@ -22,6 +23,7 @@ pub(super) async fn append_fast(
     requests: &[AppendRequest],
     guard: FutureGuard,
     memory: &mut AppendMemory,
+    let_next: LetNext<'_>,
 ) -> Result<Option<Vec<Vec<Appended>>>, DatabaseError> {
     if !memory.room.is_known() || !requests.iter().all(is_usual) {
         return Ok(None);
@@ -32,10 +34,11 @@ pub(super) async fn append_fast(
         return Ok(None);
     }
     if memory.copy_hope.is_worth_trying(fresh.events.len()) {
-        match append_copy(conn, &fresh.events, guard).await? {
+        match append_copy(conn, &fresh.events, guard, let_next).await? {
             Copied::From(first_seq) => {
-                let seqs = (0_u32..).take(fresh.events.len()).map(|nth| first_seq.plus(nth));
-                return Ok(Some(answers(decided, &fresh, &seqs.collect::<Vec<_>>(), memory)));
+                let seqs: Vec<Seq> = positions(first_seq, &fresh).collect();
+                memory.block = block(&seqs);
+                return Ok(Some(answers(decided, &fresh, &seqs, memory)));
             }
             Copied::IdTaken => memory.copy_hope.disappointed(),
             Copied::TooFarAhead => return Ok(None),
@@ -44,15 +47,23 @@ pub(super) async fn append_fast(
     let Some(stored) = store(conn, &fresh.events, guard).await? else { return Ok(None) };
     fault_point!("ingest.stored");
     let known = stored.taken()?;
-    let positions =
-        (0_u32..).zip(&fresh.events).map(|(nth, event)| (stored.first_seq.plus(nth), event));
-    let seqs: Vec<Seq> = positions
-        .filter(|(_, event)| !known.contains_key(event.event.event_id.as_str()))
-        .map(|(seq, _)| seq)
-        .collect();
+    let mut seqs: Vec<Seq> = positions(stored.first_seq, &fresh).collect();
+    memory.block = block(&seqs);
+    let is_new = |event: &IdentifiedEvent| !known.contains_key(event.event.event_id.as_str());
+    let mut events = fresh.events.iter();
+    seqs.retain(|_| events.next().is_some_and(|event| is_new(event)));
     let (decided, fresh) =
         if known.is_empty() { (decided, fresh) } else { decide(requests, known) };
     Ok(Some(answers(decided, &fresh, &seqs, memory)))
+}
+
+/// The positions that were drawn, one for each event.
+fn positions(first_seq: Seq, fresh: &Fresh<'_>) -> impl Iterator<Item = Seq> {
+    (0_u32..).take(fresh.events.len()).map(move |nth| first_seq.plus(nth))
+}
+
+fn block(positions: &[Seq]) -> Option<Block> {
+    Some(Block { first: *positions.first()?, last: *positions.last()? })
 }
 
 /// The answers, once everything is stored: the new events at `seqs`.

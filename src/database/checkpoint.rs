@@ -30,6 +30,7 @@ impl Database {
         &self,
         name: &QueryName,
     ) -> Result<(StoredQuery, State), DatabaseError> {
+        self.tail.forget();
         let mut transaction = self.engine.begin().await.doing("begin loading a query")?;
         let query = find(&mut transaction, name, true).await?;
         fault_point!("recovery.query_read");

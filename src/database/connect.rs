@@ -12,6 +12,7 @@ use uuid::Uuid;
 
 use super::DatabaseError;
 use super::error::Doing;
+use super::log_tail::LogTail;
 use crate::domain::Span;
 
 static MIGRATOR: sqlx::migrate::Migrator = sqlx::migrate!();
@@ -70,6 +71,7 @@ pub struct Database {
     /// What those are called that work under the lease: `process/number`.
     pub(super) name: Arc<str>,
     reads: PgPool,
+    pub(super) tail: Arc<LogTail>,
     /// Of one connection: whatever else is going on, somebody can ask whether the server answers, and
     /// which keys work.
     pub(super) readiness: PgPool,
@@ -117,6 +119,7 @@ impl Database {
             process,
             name,
             reads: pool(&options, sizes.reads, "25s", Duration::from_secs(3)),
+            tail: Arc::default(),
             readiness: pool(&options, 1, "2s", Duration::from_secs(2)),
             #[cfg(feature = "defects")]
             defect: None,

@@ -7,19 +7,19 @@
 
 use std::collections::HashMap;
 
-use futures_util::TryStreamExt;
-use sqlx::postgres::PgPoolCopyExt;
+use futures_util::TryStreamExt as _;
+use sqlx::PgConnection;
 
 use super::copy_format::{Tuple, TupleReader};
 use super::error::Doing;
 use super::values::{attribute_name_to_sql, unreadable};
 use super::{Database, DatabaseError};
-use crate::domain::{DuplicateKey, EventField, KeyField, Seq, Span};
+use crate::domain::{DuplicateKey, Event, EventField, KeyField, Seq, Span};
 use crate::engine::{Batch, Content, Profile, ProfileId, Record, Rules};
 
 impl Database {
     /// Reads up to `records_max` records after `position`, oldest first, cut down to what `rules`
-    /// need of them.
+    /// need of them; all up to `head`, a position that the log had reached, unless those are more.
     ///
     /// An empty answer means "nothing yet". Positions have gaps: a rolled-back append uses some up.
     ///
@@ -30,22 +30,38 @@ impl Database {
         &self,
         rules: &Rules,
         position: Seq,
+        head: Seq,
         records_max: u32,
     ) -> Result<Batch, DatabaseError> {
-        let statement = statement(rules, position, records_max);
-        let mut messages =
-            self.log.copy_out_raw(&statement).await.doing("begin reading the raw log")?;
-        let mut tuples = TupleReader::default();
-        let mut builder = Builder::of(rules);
-        let mut failure = None;
-        // Read to the end even after a failure: a connection in the middle of a copy is of no use.
-        while let Some(message) = messages.try_next().await.doing("read the raw log")? {
-            if failure.is_none() {
-                failure = tuples.read(&message, |tuple| builder.add(tuple)).err();
-            }
+        if let Some(batch) = self.tail.batch(rules, position, head, records_max) {
+            return Ok(batch);
         }
-        failure.map_or(Ok(builder.batch), Err)
+        let statement = statement(rules, position, records_max);
+        let mut conn = self.log.acquire().await.doing("reach the database")?;
+        let mut builder = Builder::of(rules);
+        let read = copy_out(&mut conn, &statement, |tuple| builder.add(tuple)).await;
+        if read.is_err() {
+            conn.close_on_drop();
+        }
+        read.map(|()| builder.batch)
     }
+}
+
+/// Hands each tuple of a copy to `take`.
+///
+/// After a failure the connection is to be closed: sqlx leaves the end of a copy that is refused unread,
+/// and would take it for the end of the next statement.
+pub(super) async fn copy_out(
+    conn: &mut PgConnection,
+    statement: &str,
+    mut take: impl FnMut(Tuple<'_>) -> Result<(), DatabaseError>,
+) -> Result<(), DatabaseError> {
+    let mut messages = conn.copy_out_raw(statement).await.doing("begin reading the raw log")?;
+    let mut tuples = TupleReader::default();
+    while let Some(message) = messages.try_next().await.doing("read the raw log")? {
+        tuples.read(&message, &mut take)?;
+    }
+    Ok(())
 }
 
 fn statement(rules: &Rules, position: Seq, records_max: u32) -> String {
@@ -100,9 +116,12 @@ pub(super) fn key_expression(field: &KeyField) -> String {
 /// Builds a batch from tuples.
 pub(super) struct Builder {
     pub(super) batch: Batch,
+    /// By whatever tells profiles apart in what the batch is built from.
     profiles: HashMap<Vec<u8>, ProfileId>,
     key_fields: usize,
-    fields: usize,
+    fields: Vec<EventField>,
+    /// The key of the event that is added.
+    key: Vec<u8>,
 }
 
 impl Builder {
@@ -111,8 +130,31 @@ impl Builder {
             batch: Batch::default(),
             profiles: HashMap::new(),
             key_fields: rules.deduplicate.len(),
-            fields: rules.fields().count(),
+            fields: rules.fields().cloned().collect(),
+            key: Vec::new(),
         }
+    }
+
+    /// Adds an event that is in memory. Only for queries without a duplicates rule.
+    pub(super) fn add_event(&mut self, seq: Seq, event: &Event) {
+        self.key.clear();
+        self.key.extend_from_slice(event.currency.code().as_bytes());
+        for field in &self.fields {
+            let text = field.value_in(event);
+            // No text is as long as -1.
+            let length = text.map_or(u64::MAX, |text| text.len() as u64);
+            self.key.extend_from_slice(&length.to_ne_bytes());
+            self.key.extend_from_slice(text.unwrap_or_default().as_bytes());
+        }
+        let profile = self.profiles.get(&self.key).copied().unwrap_or_else(|| {
+            let values = self.fields.iter().map(|field| field.value_in(event).map(str::to_owned));
+            let profile = Profile { currency: event.currency, values: values.collect() };
+            let id = self.batch.add_profile(profile);
+            self.profiles.insert(self.key.clone(), id);
+            id
+        });
+        let content = Content::Event { amount: event.amount, profile, duplicate_key: None };
+        self.batch.push(Record { seq, event_time: event.event_time, content });
     }
 
     pub(super) fn add(&mut self, mut tuple: Tuple<'_>) -> Result<(), DatabaseError> {
@@ -153,7 +195,9 @@ impl Builder {
         let bytes = tuple.rest().to_vec();
         let currency = tuple.text("currency")?.unwrap_or_default();
         let currency = currency.parse().map_err(|error| unreadable("currency", error))?;
-        let values = (0..self.fields)
+        let values = self
+            .fields
+            .iter()
             .map(|_| Ok(tuple.text("field of an event")?.map(str::to_owned)))
             .collect::<Result<_, DatabaseError>>()?;
         let id = self.batch.add_profile(Profile { currency, values });

@@ -44,6 +44,7 @@ mod lateness;
 mod lease;
 mod ledger_sql;
 mod log_batch;
+mod log_tail;
 mod output_rows;
 mod partitions;
 mod poison;
@@ -66,7 +67,7 @@ mod window_snapshot;
 mod windows;
 
 pub use api_keys::{KeyCursor, LiveKey, LiveKeys, Rotated, SecretHash, StoredKey};
-pub use append::{AppendMemory, AppendRequest, Appended, FutureGuard, Release};
+pub use append::{AppendMemory, AppendRequest, Appended, FutureGuard, LetNext, Release};
 pub use as_of::AsOf;
 pub use audit::{AuditAction, AuditEntry, AuditFact};
 pub use bookings::{Booked, Booking, BookingWindow, BookingWindows};

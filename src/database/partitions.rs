@@ -52,6 +52,18 @@ impl LogRoom {
     }
 }
 
+/// The table that takes so many records from `first` on: their partition, for finding that for each record
+/// costs a tenth of a copy, or the whole log where they do not all fit into one.
+pub(super) fn table_of(first: Seq, count: usize) -> String {
+    let number = first.get() / PARTITION_ROWS;
+    let count = i64::try_from(count).unwrap_or(i64::MAX);
+    if first.get().saturating_add(count) <= (number + 1) * PARTITION_ROWS {
+        format!("raw_events_p{number:05}")
+    } else {
+        "raw_events".to_owned()
+    }
+}
+
 /// The number of the partition after the last one.
 async fn partition_count(conn: &mut PgConnection) -> Result<i64, DatabaseError> {
     sqlx::query_scalar(

@@ -23,6 +23,12 @@ impl Database {
         .doing("find the end of the raw log")
     }
 
+    /// Forgets what this process remembers of the end of the log, which is then read from the log: after a
+    /// sign that another server has taken over.
+    pub fn raw_log_forget(&self) {
+        self.tail.forget();
+    }
+
     /// The ids, with their positions, of up to `events_max` events after `position` whose id begins
     /// with `prefix`, oldest first.
     ///

@@ -6,12 +6,11 @@
 
 use std::collections::VecDeque;
 
-use futures_util::TryStreamExt;
 use sqlx::{PgConnection, Postgres, SqlSafeStr as _, Transaction};
 
-use super::copy_format::{Tuple, TupleReader};
+use super::copy_format::Tuple;
 use super::error::Doing;
-use super::log_batch::{Builder, columns};
+use super::log_batch::{Builder, columns, copy_out};
 use super::queries::{StoredQuery, find};
 use super::values::unreadable;
 use super::{Database, DatabaseError};
@@ -79,8 +78,11 @@ impl Database {
         cuts: ReplayCuts,
     ) -> Result<ReplayLog, DatabaseError> {
         let begin = "begin transaction isolation level repeatable read, read only".into_sql_str();
+        let mut conn = self.reader().await?;
+        // Nobody knows where a copy that was refused has left it.
+        conn.close_on_drop();
         let mut transaction =
-            Transaction::begin(self.reader().await?, Some(begin)).await.doing("begin a replay")?;
+            Transaction::begin(conn, Some(begin)).await.doing("begin a replay")?;
         // The engine works between two chunks, and longer than others who hold a transaction.
         sqlx::query("set local idle_in_transaction_session_timeout = '60s'")
             .execute(&mut *transaction)
@@ -191,7 +193,8 @@ impl ReplayLog {
 
     /// Reads the next progress entries of batches with data. Whether the log had nothing more after
     /// one is told by what came next: the batch without data; or a batch whose watermark was still
-    /// owed, so it had been waiting; or, where nothing was owed, by when its first record came.
+    /// owed, so it came in time; or, where nothing was owed, by whether its first record came only after the
+    /// query had rested.
     async fn read_cuts(&mut self) -> Result<(), DatabaseError> {
         let Some(next_batch_id) = self.next_batch_id else { return Ok(()) };
         let cuts: Vec<Cut> = sqlx::query_as(
@@ -200,7 +203,7 @@ impl ReplayLog {
                  when next_from = next_to then true
                  when next_watermark > watermark then false
                  else coalesce((select received_at from raw_events where seq > entry.position_to
-                                order by seq limit 1) > \"timestamp\", true)
+                                order by seq limit 1) > \"timestamp\" + $5 * interval '1 microsecond', true)
                  end as nothing_followed
              from (
                  select batch_id, \"timestamp\", position_from, position_to, watermark,
@@ -215,6 +218,7 @@ impl ReplayLog {
         .bind(next_batch_id)
         .bind(CUTS_PAGE)
         .bind(!self.query.owes_batch_without_data())
+        .bind(self.query.spec.trigger.rest_min().as_micros())
         .fetch_all(&mut *self.transaction)
         .await
         .doing("read where the query's batches were cut")?;
@@ -234,22 +238,13 @@ async fn read_records(
     statement: &str,
     mut take: impl FnMut(i64, Tuple<'_>) -> Result<(), DatabaseError>,
 ) -> Result<(), DatabaseError> {
-    let mut messages = conn.copy_out_raw(statement).await.doing("begin reading the raw log")?;
-    let mut tuples = TupleReader::default();
-    let mut failure = None;
-    // Read to the end even after a failure: a connection in the middle of a copy is of no use.
-    while let Some(message) = messages.try_next().await.doing("read the raw log")? {
-        if failure.is_none() {
-            let read = tuples.read(&message, |tuple| {
-                let mut peeked = tuple;
-                let _received_at = peeked.time("received_at")?;
-                let seq = peeked.integer("seq")?;
-                take(seq.ok_or_else(|| unreadable("seq", "it is null"))?, tuple)
-            });
-            failure = read.err();
-        }
-    }
-    failure.map_or(Ok(()), Err)
+    let take_record = |tuple: Tuple<'_>| {
+        let mut peeked = tuple;
+        let _received_at = peeked.time("received_at")?;
+        let seq = peeked.integer("seq")?;
+        take(seq.ok_or_else(|| unreadable("seq", "it is null"))?, tuple)
+    };
+    copy_out(conn, statement, take_record).await
 }
 
 /// A batch to which records are still added.

@@ -59,6 +59,17 @@ pub enum Trigger {
     Manual,
 }
 
+impl Trigger {
+    /// What a query of this trigger rests at least between two batches: a continuous one so long that single
+    /// events of many tills are not a batch each.
+    pub fn rest_min(self) -> Span {
+        match self {
+            Self::Continuous => Span::from_micros(7_000),
+            Self::Interval { .. } | Self::Manual => Span::ZERO,
+        }
+    }
+}
+
 /// Where in the raw log a query starts; counts only at its creation.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Start {

@@ -75,7 +75,7 @@ impl Pending {
     /// are none to be stored.
     pub(super) fn part(items: Vec<CheckedItem>, atomic: bool) -> (Self, Vec<IdentifiedEvent>) {
         let is_refused = atomic && items.iter().any(|item| item.outcome.is_err());
-        let mut good = Vec::new();
+        let mut good = Vec::with_capacity(items.len());
         let items = items.into_iter().map(|CheckedItem { index, outcome }| match outcome {
             Ok(event) => {
                 let (event_id, content_hash) = (event.event.event_id.clone(), event.content_hash);

@@ -102,7 +102,7 @@ impl Store {
         let away_since = Stopwatch::start();
         let requests = std::slice::from_ref(request);
         loop {
-            match self.database.append(requests, self.guard, &mut self.memory).await {
+            match self.database.append(requests, self.guard, &mut self.memory, &mut || {}).await {
                 Ok(mut answers) => return Ok(answers.pop().unwrap_or_default()),
                 Err(error)
                     if error.is_outage() && away_since.elapsed_us() < self.wait_max.as_micros() =>

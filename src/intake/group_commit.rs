@@ -8,7 +8,7 @@
 //! * memory is bounded: what does not fit into the queue is refused at once.
 
 use std::pin::pin;
-use std::sync::Arc;
+use std::sync::{Arc, PoisonError};
 use std::time::Duration;
 
 use tokio::sync::{Mutex, OwnedMutexGuard, OwnedSemaphorePermit, Semaphore, mpsc, oneshot, watch};
@@ -18,12 +18,12 @@ use tracing::{debug, error};
 use super::commit_figures::CommitFigures;
 use crate::clock::Stopwatch;
 use crate::database::{
-    AppendMemory, AppendRequest, Appended, Database, DatabaseError, FutureGuard, Release,
+    AppendMemory, AppendRequest, Appended, Database, DatabaseError, FutureGuard, LetNext, Release,
 };
 use crate::domain::{Heartbeat, IdentifiedEvent, Seq};
 
-/// From so many events on an append is worth making ready while the one before is stored.
-const PIPELINED_EVENTS_MIN: usize = 200;
+/// Whatever an append waits for, the other writer waits no longer for its turn.
+const TURN_MAX: Duration = Duration::from_secs(2);
 
 /// A writer that waits for longer gives its connection back, and takes one that was looked at.
 const SESSION_KEPT: Duration = Duration::from_secs(1);
@@ -208,6 +208,9 @@ impl Intake {
 /// Whom to answer, and the room that the request takes up until then.
 type Asker = (oneshot::Sender<Answer>, (OwnedSemaphorePermit, OwnedSemaphorePermit));
 
+/// The queue, in the hands of the writer whose turn it is.
+type Queue = OwnedMutexGuard<mpsc::Receiver<Waiting>>;
+
 /// One of the two tasks of a process that append to the raw log, in turn.
 struct Writer {
     database: Database,
@@ -238,21 +241,15 @@ impl Writer {
             let Some(first) = first else { break };
             let batch = self.take_waiting(first, &mut queue);
             fault_point!("ingest.taken");
-            let events: usize = batch.iter().map(|one| one.request.events().len()).sum();
-            // The other writer makes the next append ready meanwhile, and Postgres takes its ids while
-            // it copies the events of this one. Small ones would only become smaller by that: what comes
-            // while one is stored gathers.
-            let kept = (events < PIPELINED_EVENTS_MIN).then_some(queue);
-            self.commit(batch).await;
+            self.commit(batch, queue).await;
             fault_point!("ingest.answered");
-            drop(kept);
         }
         debug!("Every request is answered; the writer ends");
     }
 
     /// Waits for a turn and for the first request of it. A connection that nobody needs is given back
     /// meanwhile: the pool closes only with all of them, and one that rests may end.
-    async fn turn(&mut self) -> (OwnedMutexGuard<mpsc::Receiver<Waiting>>, Option<Waiting>) {
+    async fn turn(&mut self) -> (Queue, Option<Waiting>) {
         let shared = Arc::clone(&self.queue);
         let mut turn = pin!(async move {
             let mut queue = shared.lock_owned().await;
@@ -278,14 +275,17 @@ impl Writer {
         batch
     }
 
-    async fn commit(&mut self, batch: Vec<Waiting>) {
+    /// Commits and answers.
+    async fn commit(&mut self, batch: Vec<Waiting>, queue: Queue) {
         let (mut requests, mut askers) = (Vec::new(), Vec::new());
         for Waiting { request, answer, _room } in batch {
             requests.push(request);
             askers.push((answer, _room));
         }
-        match self.append(&requests).await {
+        match self.append_in_turn(&requests, queue).await {
             Ok(appended) => {
+                self.database.append_remember(requests, &appended, &mut self.memory);
+                self.move_head(&appended);
                 fault_point!("ingest.answering");
                 for ((answer, _room), appended) in askers.into_iter().zip(appended) {
                     // Nobody waits any more where the client went away; the events are stored.
@@ -307,20 +307,47 @@ impl Writer {
     /// Finds the request whose data Postgres refused, so that the others are stored all the same.
     async fn commit_one_by_one(&mut self, requests: Vec<AppendRequest>, askers: Vec<Asker>) {
         for (request, (answer, _room)) in requests.into_iter().zip(askers) {
-            let appended = self.append(std::slice::from_ref(&request)).await;
+            let appended = self.append(std::slice::from_ref(&request), &mut || {}).await;
+            appended.iter().for_each(|appended| self.move_head(appended));
             let _ =
                 answer.send(appended.map(|mut one| one.pop().unwrap_or_default()).map_err(failure));
+        }
+    }
+
+    /// Appends, and gives the other writer its turn once it would not have to wait for the ids of this append:
+    /// what comes meanwhile gathers, for large appends cost less per event.
+    async fn append_in_turn(
+        &mut self,
+        requests: &[AppendRequest],
+        queue: Queue,
+    ) -> Result<Vec<Vec<Appended>>, DatabaseError> {
+        let turn = std::sync::Mutex::new(Some(queue));
+        let end_turn = || drop(turn.lock().unwrap_or_else(PoisonError::into_inner).take());
+        let mut let_next = end_turn;
+        let mut appending = pin!(self.append(requests, &mut let_next));
+        match tokio::time::timeout(TURN_MAX, appending.as_mut()).await {
+            Ok(appended) => appended,
+            Err(_) => {
+                end_turn();
+                appending.await
+            }
         }
     }
 
     async fn append(
         &mut self,
         requests: &[AppendRequest],
+        let_next: LetNext<'_>,
     ) -> Result<Vec<Vec<Appended>>, DatabaseError> {
         let watch = Stopwatch::start();
-        let appended = self.database.append(requests, self.future_guard, &mut self.memory).await;
+        let appended =
+            self.database.append(requests, self.future_guard, &mut self.memory, let_next).await;
         self.figures.note(&appended, watch);
-        let appended = appended?;
+        appended
+    }
+
+    /// Tells those who follow the log how far it goes.
+    fn move_head(&self, appended: &[Vec<Appended>]) {
         let newest = appended.iter().flatten().filter_map(Appended::accepted);
         if let Some(newest) = newest.max() {
             self.appended.send_if_modified(|head| {
@@ -329,7 +356,6 @@ impl Writer {
                 moved
             });
         }
-        Ok(appended)
     }
 }
 

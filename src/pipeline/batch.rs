@@ -98,18 +98,21 @@ impl Loaded {
         Some(IdleClosing { timeout, closes_at })
     }
 
-    /// Runs the next micro-batch of at most `events_max` records, if there is one.
+    /// Runs the next micro-batch of at most `events_max` records, if there is one. The raw log had
+    /// reached `head`.
     ///
     /// # Errors
     /// After any error this value is behind or ahead of the database and must be thrown away.
     pub(super) async fn run_batch(
         &mut self,
         database: &Database,
+        head: Seq,
         events_max: u32,
     ) -> Result<Ran, BatchError> {
         let total = Stopwatch::start();
         self.has_read = true;
-        let batch = database.raw_log_batch(&self.rules, self.query.position, events_max).await?;
+        let batch =
+            database.raw_log_batch(&self.rules, self.query.position, head, events_max).await?;
         fault_point!("engine.read");
         let read_us = total.elapsed_us();
         let position = batch.last_seq().unwrap_or(self.query.position);

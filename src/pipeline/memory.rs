@@ -16,8 +16,9 @@ const BACKOFF_FIRST: Duration = Duration::from_millis(100);
 const BACKOFF_MAX: Duration = Duration::from_secs(5);
 /// No query rests for longer than this.
 const REST_MAX: Duration = Duration::from_millis(40);
-/// Nor for less, so that single events of many tills are not a batch each.
-const REST_MIN: Duration = Duration::from_millis(7);
+/// What a query rests for each event of its last batch. At a hundred thousand a second some thousands come
+/// meanwhile, which cost hardly more to commit than a few.
+const REST_PER_EVENT_US: i64 = 10;
 
 /// Why a runner wakes up.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -40,8 +41,8 @@ pub(super) struct Memory {
     /// Between a tick and the moment when nothing is left to read.
     is_catching_up: bool,
     idle_timer: Option<Pin<Box<Sleep>>>,
-    /// What a query that has caught up waits before it looks for more.
-    rest: Duration,
+    /// What a query that has caught up waits for before it looks for more.
+    rest: Option<Pin<Box<Sleep>>>,
 }
 
 impl Memory {
@@ -67,11 +68,15 @@ impl Memory {
     }
 
     /// Runs the next batch of the query, which must be loaded; a smaller one while a record is
-    /// suspected.
+    /// suspected. The raw log had reached `head`.
     ///
     /// # Errors
     /// After any error what is loaded must be thrown away.
-    pub(super) async fn run_batch(&mut self, database: &Database) -> Result<Ran, BatchError> {
+    pub(super) async fn run_batch(
+        &mut self,
+        database: &Database,
+        head: Seq,
+    ) -> Result<Ran, BatchError> {
         let Self { loaded: Some(loaded), suspicion, .. } = self else { return Ok(Ran::Nothing) };
         let events_max = suspicion.records_max(loaded.query.spec.max_events_per_batch);
         let batch = error_span!(
@@ -79,9 +84,9 @@ impl Memory {
             query.name = %loaded.query.name,
             batch.id = %loaded.query.next_batch_id,
         );
-        let ran = loaded.run_batch(database, events_max).instrument(batch).await?;
+        let ran = loaded.run_batch(database, head, events_max).instrument(batch).await?;
         suspicion.passed(loaded.query.position);
-        self.rest = rest_after(&ran, events_max);
+        self.rest = rest_after(&ran, events_max).map(|rest| Box::pin(tokio::time::sleep(rest)));
         Ok(ran)
     }
 
@@ -134,21 +139,25 @@ impl Memory {
         };
         tokio::select! {
             biased;
-            () = turn_due(loaded, ticks.as_mut(), is_catching_up, *rest, head) => Due::Turn,
+            () = turn_due(loaded, ticks.as_mut(), is_catching_up, rest, head) => Due::Turn,
             () = silence => Due::IdleClosing,
         }
     }
 }
 
-/// As long as its batch took, for a query that read all there was: so under load its batches gather
-/// events, and leave the other half of the time to the rest. One that is behind does not rest.
-fn rest_after(ran: &Ran, events_max: u32) -> Duration {
+/// As long as its batch took, or longer after many events, for a query that read all there was: so under
+/// load its batches gather events, and leave most of the time to the rest. One that is behind does not rest.
+fn rest_after(ran: &Ran, events_max: u32) -> Option<Duration> {
+    let rest_min = Trigger::Continuous.rest_min().to_duration();
     match ran {
         Ran::Batch(batch) if batch.progress.entry.events_in < i64::from(events_max) => {
-            let took_us = batch.progress.entry.durations.total_us.unsigned_abs();
-            Duration::from_micros(took_us).clamp(REST_MIN, REST_MAX)
+            let entry = &batch.progress.entry;
+            let rest_us =
+                entry.durations.total_us.max(entry.events_in.saturating_mul(REST_PER_EVENT_US));
+            Some(Duration::from_micros(rest_us.unsigned_abs()).clamp(rest_min, REST_MAX))
         }
-        Ran::Batch(_) | Ran::Skipped | Ran::Nothing => Duration::ZERO,
+        Ran::Nothing => Some(rest_min),
+        Ran::Batch(_) | Ran::Skipped => None,
     }
 }
 
@@ -157,7 +166,7 @@ async fn turn_due(
     loaded: &Loaded,
     ticks: Option<&mut Interval>,
     is_catching_up: &mut bool,
-    rest: Duration,
+    rest: &mut Option<Pin<Box<Sleep>>>,
     head: &mut watch::Receiver<Seq>,
 ) {
     let query = &loaded.query;
@@ -169,11 +178,17 @@ async fn turn_due(
         }
         None if query.spec.trigger == Trigger::Manual => std::future::pending().await,
         // An error that is still there may be of a batch that was committed all the same.
-        None if query.owes_batch_without_data() || query.error.is_some() => {}
+        None if query.error.is_some() => {}
         None => {
-            tokio::time::sleep(rest).await;
-            // A closed channel means that the service stops, which is seen elsewhere.
-            let _ = head.wait_for(|head| *head > query.position).await;
+            if let Some(resting) = rest {
+                resting.as_mut().await;
+            }
+            *rest = None;
+            // What came meanwhile moves the watermark as well as the batch without data that is owed.
+            if !query.owes_batch_without_data() {
+                // A closed channel means that the service stops, which is seen elsewhere.
+                let _ = head.wait_for(|head| *head > query.position).await;
+            }
         }
     }
 }

@@ -95,7 +95,10 @@ impl Runner {
                 let loaded = self.memory.load(&self.database, self.lease, &self.name).await;
                 loaded.map(|_| None).map_err(BatchError::from)
             }
-            Some(_) => self.run_batch().await.map(Some),
+            Some(_) => {
+                let head = *self.head.borrow();
+                self.run_batch(head).await.map(Some)
+            }
         };
         match turn {
             Ok(None) => self.memory.failures = failures,
@@ -109,8 +112,8 @@ impl Runner {
     }
 
     /// Runs the next batch of the query, which must be loaded, and counts it.
-    async fn run_batch(&mut self) -> Result<Ran, BatchError> {
-        let ran = self.memory.run_batch(&self.database).await?;
+    async fn run_batch(&mut self, head: Seq) -> Result<Ran, BatchError> {
+        let ran = self.memory.run_batch(&self.database, head).await?;
         if let Ran::Batch(batch) = &ran {
             self.figures.note(batch);
         }
@@ -181,7 +184,7 @@ impl Runner {
             }
             // What is appended from now on can wait; only a watermark still owed cannot.
             let last = loaded.query.position >= head;
-            match self.run_batch().await {
+            match self.run_batch(head).await {
                 Ok(Ran::Batch(batch)) => progress.push(batch.progress),
                 Ok(Ran::Skipped) => {}
                 Ok(Ran::Nothing) => break,

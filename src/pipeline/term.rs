@@ -130,7 +130,12 @@ impl Term {
 
     /// Looks for what other replicas appended, changed or were asked.
     pub(super) async fn look(self: &Arc<Self>) -> Result<(), DatabaseError> {
+        let known = *self.head.borrow();
         let newest = self.database.raw_log_head().await?;
+        if newest < known {
+            // Another server has taken over, and has lost what came last.
+            self.database.raw_log_forget();
+        }
         self.head.send_if_modified(|head| {
             let moved = newest > *head;
             *head = newest.max(*head);
@@ -165,6 +170,7 @@ impl Term {
         let look = async {
             loop {
                 if let Err(error) = self.look().await {
+                    self.database.raw_log_forget();
                     warn!(error = %error.chain(), "Could not look for what other replicas did");
                 }
                 tokio::time::sleep(LOOK_EVERY).await;

@@ -123,3 +123,20 @@ async fn a_query_that_waits_long_does_not_keep_another_from_closing() {
     let heartbeats = "select count(*) from raw_events where kind = 'idle_heartbeat'";
     assert_eq!(database.number(heartbeats).await, 1, "one is all that it takes");
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_query_that_waits_for_less_than_it_rests_reads_all_the_same() {
+    let database = TestDatabase::create().await;
+    let service = TestService::start(&database).await;
+    let rule = json!({
+        "window": {"kind": "tumbling", "size": "1 hour"}, "watermark_delay": "1 hour",
+        "output_mode": "update", "idle_timeout": "1 millisecond",
+    });
+    service.put("/v1/queries/q", rule).await;
+    for number in 0..20 {
+        service.post_events(&[a_sale(&number.to_string(), "09:05:00", "1.00")]).await;
+    }
+    service.wait_until_idle("q").await;
+    let report = service.get("/v1/queries/q/reconciliation").await.body;
+    assert_eq!(report["unexplained"], 0, "{report}");
+}

@@ -41,6 +41,7 @@ mod lateness;
 mod leaks;
 mod local_days;
 mod log_lines;
+mod log_tail;
 mod metrics;
 mod outage;
 mod poison;

@@ -73,7 +73,7 @@ impl FaultedStore {
             let events = identified(stage);
             let request = AppendRequest::Events { events, all_or_nothing: false };
             let guard = FutureGuard { skew_max: None };
-            direct.append(&[request], guard, &mut memory).await.unwrap();
+            direct.append(&[request], guard, &mut memory, &mut || {}).await.unwrap();
             ends.push(database.number("select max(seq) from raw_events").await);
         }
         database.execute("create table whole_log as select * from raw_events").await;
