@@ -58,7 +58,7 @@ async fn main() {
     println!("one INSERT a transaction, 64 connections: {} rows/s", median(&inserted));
     tell("single events, 64 connections", &single, &inserted);
     tell("single events, 512 connections", &many, &inserted);
-    let (batches, single) = (median(&batches), median(&single));
+    let single = median(&single);
 
     // What the loads before have left for the system to write would hold up commits half a minute later.
     sqlx::raw_sql("checkpoint").execute(&mut conn).await.unwrap();
@@ -76,11 +76,17 @@ async fn main() {
         .map_or(10_000_000, |text| text.parse().expect("TILLMARK_BENCH_EVENTS is a number"));
     if events > 0 {
         fill(&service, &mut conn, events).await;
-        let full = load(&service, "--batch 1000 --connections 4 --format ndjson").await;
-        println!(
-            "batches of 1,000 with {events} events in the log: {full} events/s; ratio {:.2}",
-            ratio(full, batches)
-        );
+        let data = folder.path().join("empty");
+        let mut empty =
+            TestService::start_with(&[("TILLMARK_DATA_DIR", data.to_str().unwrap())]).await;
+        let (mut full, mut reference) = (Vec::new(), Vec::new());
+        for _ in 0..ROUNDS {
+            full.push(load(&service, "--batch 1000 --connections 4 --format ndjson").await);
+            reference.push(load(&empty, "--batch 1000 --connections 4 --format ndjson").await);
+        }
+        empty.terminate().await;
+        println!("the same batches with a log that was empty: {} events/s", median(&reference));
+        tell(&format!("batches of 1,000 with {events} events in the log"), &full, &reference);
     }
     let mut service = service;
     service.terminate().await;
