@@ -176,32 +176,27 @@ impl Database {
         memory.block = None;
         let mut session = match memory.session.take() {
             Some(session) => session,
-            None => match self.ingest.acquire().await {
-                Ok(session) => session,
-                Err(error) => {
-                    self.forget(memory);
-                    return Err(error).doing("reach the database");
-                }
-            },
+            None => {
+                let session = self.ingest.acquire().await.inspect_err(|_| self.forget(memory));
+                session.doing("reach the database")?
+            }
         };
         let appending = append_in_turn(&mut session, requests, guard, memory, let_next);
-        match tokio::time::timeout(APPEND_MAX, appending).await {
+        let failed = match tokio::time::timeout(APPEND_MAX, appending).await {
             Ok(Ok(appended)) => {
                 memory.session = Some(session);
-                Ok(appended)
+                return Ok(appended);
             }
             // The pool looks at the connection first.
-            Ok(Err(error)) => {
-                self.forget(memory);
-                Err(error)
-            }
+            Ok(Err(error)) => Err(error),
             // Nobody answers at the other end, and would not answer the pool either.
             Err(elapsed) => {
-                self.forget(memory);
                 drop(session.detach());
                 Err(sqlx::Error::Io(elapsed.into())).doing("append")
             }
-        }
+        };
+        self.forget(memory);
+        failed
     }
 
     /// After a failure nothing is known of the log: another server may have taken over.

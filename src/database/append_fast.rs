@@ -36,9 +36,9 @@ pub(super) async fn append_fast(
     if memory.copy_hope.is_worth_trying(fresh.events.len()) {
         match append_copy(conn, &fresh.events, guard, let_next).await? {
             Copied::From(first_seq) => {
-                let seqs: Vec<Seq> = positions(first_seq, &fresh).collect();
-                memory.block = block(&seqs);
-                return Ok(Some(answers(decided, &fresh, &seqs, memory)));
+                memory.block = Some(Block::of(first_seq, fresh.events.len()));
+                let seqs = (0_u32..).take(fresh.events.len()).map(|nth| first_seq.plus(nth));
+                return Ok(Some(answers(decided, &fresh, &seqs.collect::<Vec<_>>(), memory)));
             }
             Copied::IdTaken => memory.copy_hope.disappointed(),
             Copied::TooFarAhead => return Ok(None),
@@ -47,23 +47,16 @@ pub(super) async fn append_fast(
     let Some(stored) = store(conn, &fresh.events, guard).await? else { return Ok(None) };
     fault_point!("ingest.stored");
     let known = stored.taken()?;
-    let mut seqs: Vec<Seq> = positions(stored.first_seq, &fresh).collect();
-    memory.block = block(&seqs);
-    let is_new = |event: &IdentifiedEvent| !known.contains_key(event.event.event_id.as_str());
-    let mut events = fresh.events.iter();
-    seqs.retain(|_| events.next().is_some_and(|event| is_new(event)));
+    memory.block = Some(Block::of(stored.first_seq, fresh.events.len()));
+    let positions =
+        (0_u32..).zip(&fresh.events).map(|(nth, event)| (stored.first_seq.plus(nth), event));
+    let seqs: Vec<Seq> = positions
+        .filter(|(_, event)| !known.contains_key(event.event.event_id.as_str()))
+        .map(|(seq, _)| seq)
+        .collect();
     let (decided, fresh) =
         if known.is_empty() { (decided, fresh) } else { decide(requests, known) };
     Ok(Some(answers(decided, &fresh, &seqs, memory)))
-}
-
-/// The positions that were drawn, one for each event.
-fn positions(first_seq: Seq, fresh: &Fresh<'_>) -> impl Iterator<Item = Seq> {
-    (0_u32..).take(fresh.events.len()).map(move |nth| first_seq.plus(nth))
-}
-
-fn block(positions: &[Seq]) -> Option<Block> {
-    Some(Block { first: *positions.first()?, last: *positions.last()? })
 }
 
 /// The answers, once everything is stored: the new events at `seqs`.

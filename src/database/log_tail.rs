@@ -26,8 +26,16 @@ const TEXT_BYTES: usize = 48;
 /// The positions of one append, of which not each has an event.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Block {
-    pub(super) first: Seq,
-    pub(super) last: Seq,
+    first: Seq,
+    last: Seq,
+}
+
+impl Block {
+    /// So many positions, at least one, from `first` on.
+    pub(super) fn of(first: Seq, count: usize) -> Self {
+        let further = u32::try_from(count.saturating_sub(1)).unwrap_or(u32::MAX);
+        Self { first, last: first.plus(further) }
+    }
 }
 
 /// The newest appends of this process.
