@@ -1,6 +1,5 @@
 //! Addresses and compressed bodies, as bytes that can be anything.
 
-use axum::extract::Query;
 use axum::http::{HeaderMap, HeaderValue, Uri, header};
 
 use super::decompression::{Decompression, Encoding};
@@ -41,12 +40,11 @@ pub(crate) fn query_parameters(bytes: &[u8]) {
     let Ok(text) = std::str::from_utf8(bytes) else { return };
     let (accept, text) = text.split_once('\n').unwrap_or(("", text));
     let Ok(uri) = format!("/v1/list?{text}").parse::<Uri>() else { return };
-    let Ok(Query(pairs)) = Query::<Vec<(String, String)>>::try_from_uri(&uri) else { return };
+    let Ok(mut params) = Params::of(&uri, 1_000) else { return };
     let mut headers = HeaderMap::new();
     if let Ok(accept) = HeaderValue::from_str(accept) {
         headers.append(header::ACCEPT, accept);
     }
-    let mut params = Params::new(uri.path(), 1_000, pairs);
     let range = params.range();
     let (_, _) = (params.as_of(), params.query_name());
     let _ = (params.flag("final"), params.parse::<crate::domain::Currency>("currency"));

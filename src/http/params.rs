@@ -1,11 +1,13 @@
 //! Query parameters: read by name, each at most once, none ignored.
 
+use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::convert::Infallible;
 use std::fmt::Display;
 use std::str::FromStr;
 
-use axum::extract::{FromRef, FromRequestParts, Path, Query};
+use axum::extract::{FromRef, FromRequestParts, Path};
+use axum::http::Uri;
 use axum::http::request::Parts;
 use serde::de::DeserializeOwned;
 use utoipa::IntoParams;
@@ -50,7 +52,7 @@ pub(super) struct Params {
     link: PageLink,
     limit_max: u32,
     given: BTreeMap<String, String>,
-    known: Vec<String>,
+    known: Vec<Cow<'static, str>>,
     faults: Vec<Fault>,
 }
 
@@ -62,16 +64,7 @@ where
     type Rejection = Problem;
 
     async fn from_request_parts(parts: &mut Parts, state: &S) -> Result<Self, Problem> {
-        let Query(pairs) = Query::<Vec<(String, String)>>::try_from_uri(&parts.uri)
-            .map_err(|_| Problem::of(ProblemKind::InvalidParameters))?;
-        let query = parts.uri.query().unwrap_or_default();
-        if let Some(broken) = query.split('&').find(|pair| !is_utf8(pair)) {
-            let detail =
-                format!("`{broken}` is not UTF-8 when its `%` are read; escape UTF-8 bytes.");
-            return Err(Problem::new(ProblemKind::InvalidParameters, detail));
-        }
-        let limit_max = HttpSettings::from_ref(state).list_limit_max;
-        Ok(Self::new(parts.uri.path(), limit_max, pairs))
+        Self::of(&parts.uri, HttpSettings::from_ref(state).list_limit_max)
     }
 }
 
@@ -82,8 +75,19 @@ fn is_utf8(pair: &str) -> bool {
 }
 
 impl Params {
-    pub(super) fn new(path: &str, limit_max: u32, pairs: Vec<(String, String)>) -> Self {
-        let link = PageLink::of(path, &pairs);
+    /// Of an address, whose lists may be asked for so many entries at most.
+    ///
+    /// # Errors
+    /// [`ProblemKind::InvalidParameters`] where it is not UTF-8.
+    pub(super) fn of(uri: &Uri, limit_max: u32) -> Result<Self, Problem> {
+        let query = uri.query().unwrap_or_default();
+        if let Some(broken) = query.split('&').find(|pair| !is_utf8(pair)) {
+            let detail =
+                format!("`{broken}` is not UTF-8 when its `%` are read; escape UTF-8 bytes.");
+            return Err(Problem::new(ProblemKind::InvalidParameters, detail));
+        }
+        let pairs: Vec<_> = form_urlencoded::parse(query.as_bytes()).into_owned().collect();
+        let link = PageLink::of(uri.path(), &pairs);
         let (given, known, faults) = (BTreeMap::new(), Vec::new(), Vec::new());
         let mut params = Self { link, limit_max, given, known, faults };
         for (name, value) in pairs {
@@ -91,17 +95,20 @@ impl Params {
             if value.contains('\0') {
                 params.fault(&name, "invalid", "holds a NUL character");
             }
-            if params.given.insert(name.clone(), value).is_some() {
+            if params.has(&name) {
                 params.fault(&name, "repeated", "is there twice; give it once");
             }
+            params.given.insert(name, value);
         }
-        params
+        Ok(params)
     }
 
     /// The text of a parameter, which is known from now on.
-    pub(super) fn text(&mut self, name: &str) -> Option<String> {
-        self.known.push(name.to_owned());
-        self.given.remove(name)
+    pub(super) fn text(&mut self, name: impl Into<Cow<'static, str>>) -> Option<String> {
+        let name = name.into();
+        let text = self.given.remove(&*name);
+        self.known.push(name);
+        text
     }
 
     /// Whether a parameter is there; to be asked before it is read.
@@ -110,7 +117,7 @@ impl Params {
     }
 
     /// A parameter read as `T`.
-    pub(super) fn parse<T: FromStr<Err: Display>>(&mut self, name: &str) -> Option<T> {
+    pub(super) fn parse<T: FromStr<Err: Display>>(&mut self, name: &'static str) -> Option<T> {
         let text = self.text(name)?;
         self.parse_text(name, &text)
     }
@@ -118,7 +125,7 @@ impl Params {
     /// A parameter read as `T`; `default` is read where it is left out.
     pub(super) fn parse_or<T: FromStr<Err: Display>>(
         &mut self,
-        name: &str,
+        name: &'static str,
         default: &str,
     ) -> Option<T> {
         let text = self.text(name).unwrap_or_else(|| default.to_owned());
@@ -136,7 +143,11 @@ impl Params {
     }
 
     /// A parameter that is one of a few words.
-    pub(super) fn word(&mut self, name: &str, words: &[&'static str]) -> Option<&'static str> {
+    pub(super) fn word(
+        &mut self,
+        name: &'static str,
+        words: &[&'static str],
+    ) -> Option<&'static str> {
         let text = self.text(name)?;
         let word = words.iter().copied().find(|word| *word == text);
         if word.is_none() {
@@ -147,7 +158,7 @@ impl Params {
     }
 
     /// A parameter that is `true` or `false`.
-    pub(super) fn flag(&mut self, name: &str) -> Option<bool> {
+    pub(super) fn flag(&mut self, name: &'static str) -> Option<bool> {
         self.word(name, &["true", "false"]).map(|word| word == "true")
     }
 
@@ -177,7 +188,7 @@ impl Params {
     /// The values that fields of a query's `group_by` must have, by their places in it.
     pub(super) fn group(&mut self, fields: &[EventField]) -> Vec<(usize, String)> {
         let named = fields.iter().enumerate();
-        named.filter_map(|(index, field)| Some((index, self.text(&field.to_string())?))).collect()
+        named.filter_map(|(index, field)| Some((index, self.text(field.to_string())?))).collect()
     }
 
     /// `limit` and `cursor`, the latter read as what the list goes on after.
@@ -225,18 +236,21 @@ impl Params {
         Problem::with_faults(ProblemKind::InvalidParameters, vec![fault])
     }
 
+    fn known_names(&self) -> String {
+        let known: Vec<String> = self.known.iter().map(|name| format!("`{name}`")).collect();
+        match known.as_slice() {
+            [] => "no parameter is known here".to_owned(),
+            names => format!("not known here; known are {}", names.join(", ")),
+        }
+    }
+
     /// Ends the reading.
     ///
     /// # Errors
     /// A problem that names every parameter at fault; among them each that nobody asked for.
     pub(super) fn finish(mut self) -> Result<PageLink, Problem> {
-        let known: Vec<String> = self.known.iter().map(|name| format!("`{name}`")).collect();
-        let known = match known.as_slice() {
-            [] => "no parameter is known here".to_owned(),
-            names => format!("not known here; known are {}", names.join(", ")),
-        };
         for name in std::mem::take(&mut self.given).into_keys() {
-            self.fault(&name, "unknown", &known);
+            self.fault(&name, "unknown", self.known_names());
         }
         match self.faults.first() {
             None => Ok(self.link),
@@ -316,9 +330,8 @@ mod tests {
     use super::*;
 
     fn read(query: &str) -> Vec<String> {
-        let uri: axum::http::Uri = format!("/v1/list?{query}").parse().expect("an address");
-        let Query(pairs) = Query::<Vec<(String, String)>>::try_from_uri(&uri).expect("pairs");
-        let mut params = Params::new(uri.path(), 1_000, pairs);
+        let uri: Uri = format!("/v1/list?{query}").parse().expect("an address");
+        let mut params = Params::of(&uri, 1_000).expect("UTF-8");
         params.range();
         params.flag("final");
         params.page::<i64>();

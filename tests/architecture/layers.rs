@@ -115,6 +115,7 @@ pub(crate) const LAYERS: &[Layer] = &[
             "base64",
             "chrono",
             "flate2",
+            "form_urlencoded",
             "http_body_util",
             "hyper",
             "hyper_util",
