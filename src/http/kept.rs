@@ -73,8 +73,7 @@ impl<K: Hash + Eq + Clone, V: Weighed + Clone> Kept<K, V> {
         if let Some(value) = self.0.get(key) {
             return Ok(value);
         }
-        // Making it is a large future: in a place of its own only those that make it pay for that.
-        let made = Box::pin(async { self.0.get_or_insert_async(key, make()).await });
-        made.await
+        // Making it is a large future: in a place of its own only who makes it pays for that.
+        self.0.get_or_insert_async(key, async { Box::pin(make()).await }).await
     }
 }
