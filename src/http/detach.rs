@@ -1,21 +1,23 @@
-//! Runs each request in a task of its own, within a deadline, if whoever sends it is let in.
+//! Runs each request to its end, within a deadline, if whoever sends it is let in.
 //!
 //! The server drops the future of a request when its client goes away. A transaction dropped in
-//! the middle would leave its connection in a bad state, so the future dropped is only one that
-//! waits: the work itself always runs to its end. For the same reason work past its deadline is
+//! the middle would leave its connection in a bad state, so what is dropped then goes on in a task of
+//! its own: the work always runs to its end. For the same reason work past its deadline is
 //! not cut off; its statements have time limits of their own, and a handler whose work can end between
-//! two steps may ask whether its answer is still [`Awaited`]. Work that waits for nothing needs no task.
+//! two steps may ask whether its answer is still [`Awaited`].
 
 use std::any::Any;
 use std::convert::Infallible;
 use std::panic::AssertUnwindSafe;
-use std::task::Poll;
+use std::pin::Pin;
+use std::task::{Context, Poll, ready};
 
 use axum::extract::{FromRequestParts, Request};
 use axum::http::request::Parts;
 use axum::middleware::Next;
 use axum::response::{IntoResponse as _, Response};
-use futures_util::{FutureExt as _, poll};
+use futures_util::FutureExt as _;
+use tokio::runtime::Handle;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 use tracing::{error, warn};
@@ -26,7 +28,7 @@ use super::problem_kind::ProblemKind;
 use crate::domain::Span;
 use crate::telemetry::LogContext;
 
-/// What it takes to run requests in tasks of their own.
+/// What it takes to run requests to their ends.
 #[derive(Debug, Clone)]
 pub(super) struct Detached {
     /// Counts the requests at work.
@@ -56,7 +58,7 @@ impl<S: Send + Sync> FromRequestParts<S> for Awaited {
     }
 }
 
-/// Runs the rest of the way in its own task. A panic there is an internal error; a missed deadline
+/// Runs the rest of the way. A panic there is an internal error; a missed deadline
 /// says when to come again.
 pub(super) async fn detach(
     Detached { work, request_timeout, door }: &Detached,
@@ -76,25 +78,38 @@ pub(super) async fn detach(
         }
     };
     let answer = LogContext::current().scope(AssertUnwindSafe(answer).catch_unwind());
-    let mut answer = Box::pin(work.track_future(answer));
-    let ended = match poll!(&mut answer) {
-        Poll::Ready(ended) => ended,
-        Poll::Pending => {
-            match tokio::time::timeout(request_timeout.to_duration(), tokio::spawn(answer)).await {
-                Ok(Ok(ended)) => ended,
-                // Panics are caught inside, so the runtime has cancelled it: it is about to end.
-                Ok(Err(_)) => Err(Box::new("cancelled".to_owned()) as _),
-                Err(_) => {
-                    warn!("A request missed its deadline; its work goes on");
-                    return Problem::of(ProblemKind::DeadlineExceeded).into_response();
-                }
-            }
-        }
+    let answer = RunsOn(Some(Box::pin(work.track_future(answer))));
+    let Ok(ended) = tokio::time::timeout(request_timeout.to_duration(), answer).await else {
+        warn!("A request missed its deadline; its work goes on");
+        return Problem::of(ProblemKind::DeadlineExceeded).into_response();
     };
     ended.unwrap_or_else(|panic| {
         error!(error = panic_text(&*panic), "A request's work ended without an answer");
         Problem::of(ProblemKind::Internal).into_response()
     })
+}
+
+/// Work that goes on in a task of its own once nobody waits for it any more.
+struct RunsOn<F: Future<Output: Send> + Send + 'static>(Option<Pin<Box<F>>>);
+
+impl<F: Future<Output: Send> + Send + 'static> Future for RunsOn<F> {
+    type Output = F::Output;
+
+    fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<F::Output> {
+        let Some(work) = &mut self.0 else { return Poll::Pending };
+        let ended = ready!(work.as_mut().poll(context));
+        self.0 = None;
+        Poll::Ready(ended)
+    }
+}
+
+impl<F: Future<Output: Send> + Send + 'static> Drop for RunsOn<F> {
+    fn drop(&mut self) {
+        // Without a runtime the process itself is about to end.
+        if let (Some(work), Ok(runtime)) = (self.0.take(), Handle::try_current()) {
+            runtime.spawn(work);
+        }
+    }
 }
 
 fn panic_text(panic: &(dyn Any + Send)) -> String {

@@ -2,7 +2,7 @@
 //!
 //! A request passes, from the outside in: its connection (`serve`, `connections`), its id and the writing of
 //! problems (`request_id`), the log line and its trace (`access_log`), what browsers are told (`browsers`, where
-//! it is set), a task of its own with a deadline (`detach`) that first looks at its key (`authorize`), then
+//! it is set), a deadline, past which its work goes on in a task of its own (`detach`) that first looks at its key (`authorize`), then
 //! the handler of its address, one file per resource.
 //!
 //! Invariants:

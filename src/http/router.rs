@@ -125,7 +125,7 @@ pub(super) fn guarded(routes: Router, way: Way) -> Router {
 /// What stands on the way of each request.
 #[derive(Debug)]
 pub(super) struct Way {
-    /// Its own task.
+    /// The deadline, and who is let in.
     pub(super) detached: Detached,
     /// Its count.
     pub(super) traffic: Traffic,
