@@ -17,7 +17,7 @@ use super::partitions::table_of;
 use crate::domain::{CustomerId, EventTime, IdentifiedEvent, Seq, StoreId, TillId};
 
 /// From so many events on the round trips of a copy are worth it.
-const COPY_EVENTS_MIN: usize = 200;
+const COPY_EVENTS_MIN: usize = 400;
 /// So many large appends go without hope after one that found an id taken: retries come in rows.
 const DISAPPOINTMENT: u32 = 20;
 

@@ -18,7 +18,7 @@ const FIRST_EVENT_S: i64 = 1_767_225_600;
 /// From one event to the next, whichever till it is of.
 const STEP_S: i64 = 10;
 /// From so many events on, ingest copies them.
-pub const BULK_EVENTS: usize = 210;
+pub const BULK_EVENTS: usize = 410;
 /// A frozen service does not answer.
 const ATTEMPT_MAX: Duration = Duration::from_secs(10);
 const RETRY_PAUSE: Duration = Duration::from_millis(10);

@@ -19,7 +19,7 @@ const SETTINGS: IntakeSettings = IntakeSettings {
     commit_events_max: 1_000,
     future_guard: FutureGuard { skew_max: Some(tillmark::domain::Span::HOUR) },
 };
-const LARGE: u32 = 200;
+const LARGE: u32 = 400;
 
 /// Three posts of one till: new events, one of them twice; a retry with something new; one id with
 /// other content, and one event of another century.
@@ -70,7 +70,7 @@ async fn the_same_of_large_posts_that_are_copied_in() {
             .fetch_all(&database.pool)
             .await
             .unwrap();
-            assert_eq!((stored.len(), answers.len()), (201, 201), "{place}");
+            assert_eq!((stored.len(), answers.len()), (401, 401), "{place}");
             for (event_id, seq) in stored {
                 let (Appended::Accepted(at) | Appended::Duplicate(at)) = answers[&event_id] else {
                     panic!("{place}: {event_id} is answered {:?}", answers[&event_id]);

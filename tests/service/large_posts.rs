@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 
 use crate::support::{TestDatabase, TestService, a_sale};
 
-const LARGE: usize = 250;
+const LARGE: usize = 450;
 /// Few enough for the usual statement.
 const FEW: usize = 50;
 
@@ -48,13 +48,13 @@ async fn the_rows_are_the_same_however_many_come_together() {
         )
     };
     let (many, few) = (of("many"), of("few"));
-    assert_eq!(database.number(&format!("select count(*) from ({many}) one")).await, 250);
+    assert_eq!(database.number(&format!("select count(*) from ({many}) one")).await, 450);
     let differing =
         format!("select count(*) from (({many} except {few}) union all ({few} except {many})) one");
     assert_eq!(database.number(&differing).await, 0);
     let keys = "select count(*) from event_keys join raw_events using (event_id, seq)
                 where octet_length(content_hash) = 32";
-    assert_eq!(database.number(keys).await, 501);
+    assert_eq!(database.number(keys).await, 901);
     let in_order =
         "select count(*) from (select seq, lag(seq) over (order by received_at, seq) as before
                     from raw_events) one where before > seq";
@@ -76,14 +76,14 @@ async fn what_is_not_new_is_told_apart() {
     assert_eq!(answer.status, 207, "{}", answer.body);
     let counts = ["accepted", "duplicates", "conflicts", "quarantined", "rejected"];
     let counts = counts.map(|name| answer.body[name].as_u64().unwrap());
-    assert_eq!(counts, [247, 2, 1, 1, 1], "{}", answer.body);
+    assert_eq!(counts, [447, 2, 1, 1, 1], "{}", answer.body);
     // Again, now that all of it is taken, and more than once: the copy is not tried each time.
     for _ in 0..2 {
         let again = service.post("/v1/events", json!(events[4..])).await;
-        assert_eq!((again.status, &again.body["duplicates"]), (200, &json!(248)), "{}", again.body);
+        assert_eq!((again.status, &again.body["duplicates"]), (200, &json!(448)), "{}", again.body);
     }
-    assert_eq!(database.number("select count(*) from raw_events").await, 249);
-    assert_eq!(database.number("select count(*) from event_keys").await, 250);
+    assert_eq!(database.number("select count(*) from raw_events").await, 449);
+    assert_eq!(database.number("select count(*) from event_keys").await, 450);
     assert_eq!(database.number("select count(*) from event_conflicts").await, 1);
     assert_eq!(database.number("select count(*) from quarantine").await, 1);
 }
@@ -106,9 +106,9 @@ async fn the_same_events_at_the_same_instant_are_stored_once() {
         let sum = |name: &str| -> u64 {
             answers.iter().map(|answer| answer.body[name].as_u64().expect(name)).sum()
         };
-        assert_eq!((sum("accepted"), sum("duplicates")), (250, 750));
+        assert_eq!((sum("accepted"), sum("duplicates")), (450, 1_350));
     }
-    assert_eq!(database.number("select count(*) from raw_events").await, 2_500);
+    assert_eq!(database.number("select count(*) from raw_events").await, 4_500);
 }
 
 #[tokio::test(flavor = "multi_thread")]
