@@ -2,12 +2,12 @@
 //!
 //! A request passes, from the outside in: its connection (`serve`, `connections`), its id and the writing of
 //! problems (`request_id`), the log line and its trace (`access_log`), what browsers are told (`browsers`, where
-//! it is set), a deadline, past which its work goes on in a task of its own (`detach`) that first looks at its key (`authorize`), then
+//! it is set), a deadline, past which its work goes on without it (`detach`), a look at its key (`authorize`), then
 //! the handler of its address, one file per resource.
 //!
 //! Invariants:
 //! * Every 4xx and 5xx is `application/problem+json`, whoever made it, with the request's id.
-//! * A client that goes away cancels nothing: the work goes on in its own task.
+//! * A client that goes away cancels nothing: the work goes on in a task of its own.
 //! * What an address asks of a key stands in one table (`scopes`); what is not in it is for `admin`.
 //! * No query parameter and no field of a body is ignored.
 //! * Money is written by [`Money`](crate::domain::Money), never through a float.
