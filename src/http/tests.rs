@@ -8,6 +8,7 @@ use axum::extract::Request;
 use axum::http::{HeaderMap, StatusCode};
 use axum::routing::{get, post};
 use serde_json::Value;
+use tokio::sync::mpsc;
 use tokio_util::task::TaskTracker;
 use tower::ServiceExt as _;
 
@@ -211,31 +212,39 @@ impl axum::body::HttpBody for Stalled {
     }
 }
 
-#[tokio::test]
-async fn work_goes_on_when_its_client_is_gone() {
-    let (done, finished) = tokio::sync::oneshot::channel::<()>();
-    let done = std::sync::Arc::new(std::sync::Mutex::new(Some(done)));
-    let (begun, mut has_begun) = tokio::sync::mpsc::channel::<()>(1);
+/// A service whose one address works for 20 ms, says when it begins and when it is done.
+fn at_work(request_timeout: Span) -> (Router, TaskTracker, mpsc::Receiver<()>, mpsc::Receiver<()>) {
+    let ((begun, has_begun), (done, is_done)) = (mpsc::channel(1), mpsc::channel(1));
     let handler = async move || {
         begun.send(()).await.expect("the test waits");
         tokio::time::sleep(Duration::from_millis(20)).await;
-        done.lock()
-            .expect("one user")
-            .take()
-            .map(|done| done.send(()))
-            .expect("asked once")
-            .expect("the test waits");
+        done.send(()).await.expect("the test waits");
     };
-    let routes = Router::new().route("/work", post(handler));
     let work = TaskTracker::new();
-    let detached = Detached { work: work.clone(), request_timeout: Span::HOUR, door: Door::Open };
+    let detached = Detached { work: work.clone(), request_timeout, door: Door::Open };
     let way = Way { detached, traffic: Traffic::default(), cors: None };
-    let answer = guarded(routes, way).oneshot(request("POST", "/work", &[], ""));
+    (guarded(Router::new().route("/work", post(handler)), way), work, has_begun, is_done)
+}
+
+#[tokio::test]
+async fn work_goes_on_when_its_client_is_gone() {
+    let (service, work, mut has_begun, mut is_done) = at_work(Span::HOUR);
     tokio::select! {
-        _ = answer => unreachable!("the client goes away first"),
+        _ = service.oneshot(request("POST", "/work", &[], "")) => unreachable!("the client goes first"),
         _ = has_begun.recv() => {}
     }
-    finished.await.expect("the work was finished");
+    is_done.recv().await.expect("the work was finished");
+    work.close();
+    work.wait().await;
+}
+
+#[tokio::test]
+async fn work_goes_on_past_its_deadline() {
+    let (service, work, _has_begun, mut is_done) = at_work(Span::from_micros(1_000));
+    let answer = service.oneshot(request("POST", "/work", &[], "")).await.expect("an answer");
+    assert_eq!(answer.status(), StatusCode::SERVICE_UNAVAILABLE);
+    assert_eq!(is_done.try_recv(), Err(mpsc::error::TryRecvError::Empty), "before it is done");
+    is_done.recv().await.expect("the work was finished");
     work.close();
     work.wait().await;
 }
