@@ -249,8 +249,11 @@ impl Params {
     /// # Errors
     /// A problem that names every parameter at fault; among them each that nobody asked for.
     pub(super) fn finish(mut self) -> Result<PageLink, Problem> {
-        for name in std::mem::take(&mut self.given).into_keys() {
-            self.fault(&name, "unknown", self.known_names());
+        if !self.given.is_empty() {
+            let known = self.known_names();
+            for name in std::mem::take(&mut self.given).into_keys() {
+                self.fault(&name, "unknown", &known);
+            }
         }
         match self.faults.first() {
             None => Ok(self.link),
