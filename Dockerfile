@@ -16,7 +16,7 @@ RUN scripts/sbom
 
 FROM gcr.io/distroless/cc-debian12:nonroot
 COPY --from=builder /build/target/release/tillmark /usr/local/bin/tillmark
-COPY --from=sbom /build/target/release/tillmark.cdx.json LICENSE-MIT LICENSE-APACHE /usr/share/doc/tillmark/
+COPY --from=sbom /build/target/release/tillmark.cdx.json /build/LICENSE-MIT /build/LICENSE-APACHE /usr/share/doc/tillmark/
 USER 65532:65532
 ENV TILLMARK_LISTEN=0.0.0.0:8080
 EXPOSE 8080

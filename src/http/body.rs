@@ -6,6 +6,7 @@ use std::pin::Pin;
 use axum::body::{Body, HttpBody};
 use axum::extract::{FromRef, FromRequest, Request};
 use axum::http::{HeaderMap, header};
+use serde::Deserialize;
 use serde::de::DeserializeOwned;
 
 use super::HttpSettings;
@@ -63,6 +64,24 @@ impl JsonBody {
             let kind = if error.is_data() { kind } else { ProblemKind::MalformedBody };
             Problem::new(kind, format!("The body cannot be read: {error}."))
         })
+    }
+}
+
+/// A body that says nothing: none, or an object without members.
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct NoBody {}
+
+impl<S> FromRequest<S> for NoBody
+where
+    S: Send + Sync,
+    HttpSettings: FromRef<S>,
+{
+    type Rejection = Problem;
+
+    async fn from_request(request: Request, state: &S) -> Result<Self, Problem> {
+        let body = JsonBody::from_request(request, state).await?;
+        if body.0.is_empty() { Ok(Self {}) } else { body.read(ProblemKind::MalformedBody) }
     }
 }
 

@@ -7,7 +7,7 @@ use axum::response::{IntoResponse as _, Response};
 use serde::{Deserialize, Serialize};
 use utoipa::IntoParams;
 
-use super::body::JsonBody;
+use super::body::{JsonBody, NoBody};
 use super::json::Json;
 use super::key_body::{KeyBody, KeysAnswer, MadeKey, NewKeyBody};
 use super::paging::{Page, PageParams};
@@ -96,6 +96,7 @@ pub(super) async fn rotate_key(
     State(app): State<App>,
     named: NamedKey,
     _: NoParams,
+    _: NoBody,
 ) -> Result<Response, Problem> {
     let made = access::rotate(&app.database, &named.id()?).await?;
     Ok(app.made(made).await)

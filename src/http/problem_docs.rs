@@ -46,6 +46,9 @@ problem_sets! {
         Busy, DeadlineExceeded;
     /// Of the query in the address.
     QueryProblems: InvalidParameters, NoSuchQuery, Internal, DatabaseAway, Busy, DeadlineExceeded;
+    /// Of pausing, resuming and resetting a query.
+    QueryCommandProblems: InvalidParameters, MalformedBody, NoSuchQuery, BodyTimeout, TooLarge,
+        UnsupportedMediaType, Internal, DatabaseAway, Busy, DeadlineExceeded;
     /// Of creating and changing a query.
     QueryPutProblems: InvalidParameters, MalformedBody, NoSuchQuery, BodyTimeout, AnotherQuery,
         TooLarge, UnsupportedMediaType, InvalidQuery, Internal, DatabaseAway, Busy, DeadlineExceeded;
@@ -80,7 +83,8 @@ problem_sets! {
     /// Of the key in the address.
     KeyProblems: InvalidParameters, NoSuchKey, Internal, DatabaseAway, DeadlineExceeded;
     /// Of rotating a key.
-    KeyRotateProblems: InvalidParameters, NoSuchKey, KeyNotRotated, Internal, DatabaseAway, DeadlineExceeded;
+    KeyRotateProblems: InvalidParameters, MalformedBody, NoSuchKey, BodyTimeout, KeyNotRotated, TooLarge,
+        UnsupportedMediaType, Internal, DatabaseAway, DeadlineExceeded;
     /// Of being ready.
     ReadyProblems: InvalidParameters, Internal, NotReady, DatabaseAway, DeadlineExceeded, Stopping;
     /// Of explaining a problem.

@@ -7,12 +7,14 @@ use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
 use super::authorize::LetIn;
-use super::body::JsonBody;
+use super::body::{JsonBody, NoBody};
 use super::json::Json;
 use super::paging::{Page, PageParams};
 use super::params::{NamedQuery, NoParams, Params};
 use super::problem::Problem;
-use super::problem_docs::{ListProblems, QueryProblems, QueryPutProblems, QueryRunProblems};
+use super::problem_docs::{
+    ListProblems, QueryCommandProblems, QueryProblems, QueryPutProblems, QueryRunProblems,
+};
 use super::problem_kind::ProblemKind;
 use super::progress::CursorName;
 use super::progress_body::ProgressBody;
@@ -150,11 +152,12 @@ pub(super) async fn delete_query(
     responses(
         (status = 200, description = "The query, paused", body = QueryBody,
             example = json!(examples::paused_query())),
-        QueryProblems))]
+        QueryCommandProblems))]
 pub(super) async fn pause_query(
     State(app): State<App>,
     NamedQuery(name): NamedQuery,
     _: NoParams,
+    _: NoBody,
 ) -> Result<Json<QueryBody>, Problem> {
     app.database.query_pause(&name, true).await?;
     app.changed_query(&name).await
@@ -167,11 +170,12 @@ pub(super) async fn pause_query(
     responses(
         (status = 200, description = "The query, running", body = QueryBody,
             example = json!(examples::query())),
-        QueryProblems))]
+        QueryCommandProblems))]
 pub(super) async fn resume_query(
     State(app): State<App>,
     NamedQuery(name): NamedQuery,
     _: NoParams,
+    _: NoBody,
 ) -> Result<Json<QueryBody>, Problem> {
     app.database.query_pause(&name, false).await?;
     app.changed_query(&name).await
@@ -185,12 +189,13 @@ pub(super) async fn resume_query(
     responses(
         (status = 200, description = "The query, at its start", body = QueryBody,
             example = json!(examples::new_query())),
-        QueryProblems))]
+        QueryCommandProblems))]
 pub(super) async fn reset_query(
     State(app): State<App>,
     LetIn(caller): LetIn,
     NamedQuery(name): NamedQuery,
     _: NoParams,
+    _: NoBody,
 ) -> Result<Json<QueryBody>, Problem> {
     app.database.query_reset(&name, caller.key_id()).await?;
     app.changed_query(&name).await

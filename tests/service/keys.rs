@@ -129,6 +129,8 @@ async fn two_keys_work_while_one_takes_the_place_of_the_other() {
     });
     let old = make_key(&service, &admin, what).await;
     let rotate = format!("/v1/keys/{}/rotate", old["key_id"].as_str().unwrap());
+    let worded = service.ask_as(&admin, "POST", &rotate, json!({"expires_at": null})).await;
+    assert_problem(&worded, 400, "malformed-body");
     let new = service.ask_as(&admin, "POST", &rotate, Value::Null).await;
     assert_eq!(new.status, 201, "{}", new.body);
     assert_eq!(new.body["rotated_from"], old["key_id"]);

@@ -116,3 +116,29 @@ async fn remembered_keys_and_open_windows_stay_as_few_as_the_watermark_asks_for(
     assert!(most.0 > 4_000 && most.0 <= 5_240, "{} keys", most.0);
     assert!(most.1 > 200 && most.1 <= 5 * 46, "{} windows", most.1);
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn steering_with_words_that_nobody_would_read_is_refused() {
+    let database = TestDatabase::create().await;
+    let service = TestService::start(&database).await;
+    let query = "/v1/queries/hourly_sales";
+    for path in [
+        format!("{query}/pause"),
+        format!("{query}/reset"),
+        format!("{query}/resume"),
+        format!("{query}/run"),
+    ] {
+        for (content_type, body, status) in [
+            ("application/json", r#"{"after":"today"}"#, [400, 422]),
+            ("application/json", "{", [400, 400]),
+            ("text/plain", "after today", [415, 415]),
+        ] {
+            let answer = service.post_text(&path, content_type, body).await;
+            assert!(status.contains(&answer.status), "{path} {body}: {}", answer.body);
+        }
+        let answer = service.post_text(&path, "application/json", "").await;
+        assert!(answer.status < 300, "{path}: {}", answer.body);
+    }
+    let answer = service.post_text(&format!("{query}/run"), "application/json", "null").await;
+    assert_eq!(answer.body, json!({"progress": []}));
+}
