@@ -74,7 +74,8 @@ pub(super) fn run(command: &KeysCommand) -> Result<(), KeysError> {
                 let key = access::revoke(&database, &settings.key_id).await?;
                 write(&format!(
                     "Revoked {} ({}); within 8 seconds it works nowhere",
-                    key.key_id, key.name
+                    key.key_id,
+                    plain(key.name.as_str())
                 ))
             })
         }
@@ -142,7 +143,7 @@ async fn list(database: Database) -> Result<(), KeysError> {
 /// A key in one line.
 fn facts(key: &StoredKey) -> String {
     let scopes: Vec<&str> = key.grant.scopes().iter().map(|scope| scope.as_str()).collect();
-    let stores = key.grant.reach().ids().map_or("all".to_owned(), |ids| ids.join(","));
+    let stores = key.grant.reach().ids().map_or("all".to_owned(), |ids| plain(&ids.join(",")));
     let standing = match (key.revoked_at, key.is_live) {
         (Some(at), _) => format!("revoked {}", moment(at)),
         (None, true) => "live".to_owned(),
@@ -155,10 +156,19 @@ fn facts(key: &StoredKey) -> String {
     format!(
         "{}  {}  scopes {}  stores {stores}  {standing}  created {}  expires {expires}  used {used}{rotated}",
         key.key_id,
-        key.name,
+        plain(key.name.as_str()),
         scopes.join(","),
         moment(key.created_at),
     )
+}
+
+/// A text without what a terminal would obey.
+fn plain(text: &str) -> String {
+    let parts = text.chars().map(|one| match one {
+        '"' | '\'' => one.to_string(),
+        other => other.escape_debug().to_string(),
+    });
+    parts.collect()
 }
 
 fn moment(at: impl std::fmt::Display) -> String {

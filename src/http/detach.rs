@@ -80,7 +80,7 @@ pub(super) async fn detach(
     let answer = LogContext::current().scope(AssertUnwindSafe(answer).catch_unwind());
     let answer = RunsOn(Some(Box::pin(work.track_future(answer))));
     let Ok(ended) = tokio::time::timeout(request_timeout.to_duration(), answer).await else {
-        warn!("A request missed its deadline; its work goes on");
+        warn!("A request missed its deadline; what it began goes on");
         return Problem::of(ProblemKind::DeadlineExceeded).into_response();
     };
     ended.unwrap_or_else(|panic| {

@@ -57,7 +57,7 @@ pub(crate) fn query_parameters(bytes: &[u8]) {
         assert!(from <= to);
     }
     if let Some(cursor) = page.after {
-        let again = decode_cursor::<RowCursor>(&encode_cursor(&cursor));
+        let again = decode_cursor::<RowCursor>("/v1/list", &encode_cursor("/v1/list", &cursor));
         assert_eq!(again.map(|again| again.key()), Some(cursor.key()));
     }
 }

@@ -20,6 +20,8 @@ const ADDRESS_USUAL: usize = 128;
 /// Which page of a list: up to `limit` entries after `after`.
 #[derive(Debug)]
 pub(super) struct Page<C> {
+    /// The list's path, which its cursors name.
+    pub(super) list: String,
     /// The most entries wanted.
     pub(super) limit: u32,
     /// Where the page before ended.
@@ -37,7 +39,7 @@ impl<C: Serialize> Page<C> {
         let limit = usize::try_from(self.limit).unwrap_or(usize::MAX);
         let more = read.len() > limit;
         read.truncate(limit);
-        read.last().filter(|_| more).map(|last| encode_cursor(&cursor(last)))
+        read.last().filter(|_| more).map(|last| encode_cursor(&self.list, &cursor(last)))
     }
 }
 
@@ -54,14 +56,16 @@ pub(super) struct PageParams {
     cursor: Option<String>,
 }
 
-pub(super) fn encode_cursor(cursor: &impl Serialize) -> String {
+pub(super) fn encode_cursor(list: &str, cursor: &impl Serialize) -> String {
     // Plain texts and numbers: writing them cannot fail.
-    URL_SAFE_NO_PAD.encode(serde_json::to_vec(cursor).unwrap_or_default())
+    URL_SAFE_NO_PAD.encode(serde_json::to_vec(&(list, cursor)).unwrap_or_default())
 }
 
-/// What a cursor stands for; nothing when it is none of ours.
-pub(super) fn decode_cursor<C: DeserializeOwned>(text: &str) -> Option<C> {
-    serde_json::from_slice(&URL_SAFE_NO_PAD.decode(text).ok()?).ok()
+/// What a cursor stands for; nothing when it is none of this list.
+pub(super) fn decode_cursor<C: DeserializeOwned>(list: &str, text: &str) -> Option<C> {
+    let bytes = URL_SAFE_NO_PAD.decode(text).ok()?;
+    let (named, cursor): (String, C) = serde_json::from_slice(&bytes).ok()?;
+    (named == list).then_some(cursor)
 }
 
 /// The address of a list, from which that of its next page is made.
@@ -91,6 +95,11 @@ impl PageLink {
             others.extend(escaped(value));
         }
         Self { path: path.to_owned(), parameters: others, cursor }
+    }
+
+    /// The path of the list.
+    pub(super) fn path(&self) -> &str {
+        &self.path
     }
 
     /// The whole of what was asked for.
@@ -133,13 +142,15 @@ mod tests {
 
     #[test]
     fn a_page_that_is_full_to_the_brim_has_no_next_one() {
-        let page = Page { limit: 2, after: None::<i64> };
+        let page = Page { list: "/v1/list".to_owned(), limit: 2, after: None::<i64> };
         for (mut read, kept, next) in
             [(vec![1, 2], vec![1, 2], None), (vec![1, 2, 3], vec![1, 2], Some(2))]
         {
             let cursor = page.cut(&mut read, |last| *last);
             assert_eq!(read, kept);
-            assert_eq!(cursor.and_then(|text| decode_cursor::<i64>(&text)), next);
+            let decoded =
+                |list| cursor.as_deref().and_then(|text| decode_cursor::<i64>(list, text));
+            assert_eq!((decoded("/v1/list"), decoded("/v1/lists")), (next, None));
         }
     }
 

@@ -19,6 +19,8 @@ use super::problem_kind::ProblemKind;
 use crate::domain::{EventField, EventId, EventTime, Fault, QueryName, RangeEnd};
 
 const LIMIT_DEFAULT: u32 = 100;
+/// The most faults that an answer names.
+const FAULTS_MAX: usize = 20;
 const FOREIGN_CURSOR: &str = "is not a cursor of this list; take it from `next_cursor` as it is";
 
 /// The half-open range of a report. Both ends may be left out.
@@ -195,13 +197,13 @@ impl Params {
     pub(super) fn page<C: DeserializeOwned>(&mut self) -> Page<C> {
         let limit = self.limit();
         let after = self.text("cursor").and_then(|text| {
-            let after = decode_cursor(&text);
+            let after = decode_cursor(self.link.path(), &text);
             if after.is_none() {
                 self.foreign_cursor();
             }
             after
         });
-        Page { limit, after }
+        Page { list: self.link.path().to_owned(), limit, after }
     }
 
     /// `limit`.
@@ -247,11 +249,11 @@ impl Params {
     /// Ends the reading.
     ///
     /// # Errors
-    /// A problem that names every parameter at fault; among them each that nobody asked for.
+    /// A problem that names every parameter at fault, up to 20; among them those that nobody asked for.
     pub(super) fn finish(mut self) -> Result<PageLink, Problem> {
         if !self.given.is_empty() {
             let known = self.known_names();
-            for name in std::mem::take(&mut self.given).into_keys() {
+            for name in std::mem::take(&mut self.given).into_keys().take(FAULTS_MAX) {
                 self.fault(&name, "unknown", &known);
             }
         }
@@ -260,6 +262,7 @@ impl Params {
             Some(first) => {
                 let detail = format!("{}.", first.detail);
                 let problem = Problem::new(ProblemKind::InvalidParameters, detail);
+                self.faults.truncate(FAULTS_MAX);
                 Err(problem.and_faults(self.faults))
             }
         }
@@ -376,5 +379,11 @@ mod tests {
         ] {
             assert_eq!(read(query).first().map(String::as_str), detail, "{query}");
         }
+    }
+
+    #[test]
+    fn an_answer_names_no_more_than_twenty_faults() {
+        let query: Vec<String> = (0..1_000).map(|number| format!("p{number}=0")).collect();
+        assert_eq!(read(&query.join("&")).len(), FAULTS_MAX);
     }
 }

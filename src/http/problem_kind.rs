@@ -215,7 +215,7 @@ impl ProblemKind {
             Self::Busy => facts("busy", StatusCode::SERVICE_UNAVAILABLE, "The service is busy",
                 "As many reports are being made, or lists read, as the service makes and reads at a time. Posting events goes on all the same. Ask again after `Retry-After`."),
             Self::DeadlineExceeded => facts("deadline-exceeded", StatusCode::SERVICE_UNAVAILABLE, "The answer took too long",
-                "The request was not answered in time (`GET /v1/limits`); what it began may still be finished. Asking again after `Retry-After` is safe."),
+                "The request was not answered in time (`GET /v1/limits`); what it began may still be finished. Asking again after `Retry-After` is safe, but for a key: look in `GET /v1/keys` whether it was made, and revoke what nobody saw."),
             Self::RunsWaiting => facts("runs-waiting", StatusCode::SERVICE_UNAVAILABLE, "Too many runs of the query are waiting",
                 "Runs of one query take turns, and too many wait for theirs already. Ask again after `Retry-After`."),
             Self::RunFailed => facts("run-failed", StatusCode::SERVICE_UNAVAILABLE, "A micro-batch of the query failed",

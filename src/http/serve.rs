@@ -88,6 +88,8 @@ fn connect(
     // HTTP/1 alone: the builder that tells versions apart waits for a first byte without a deadline.
     let connection = http1::Builder::new()
         .timer(TokioTimer::new())
+        // A client may say that it sends no more and wait for its answer all the same.
+        .half_close(true)
         .header_read_timeout(header_timeout)
         .serve_connection(TokioIo::new(stream), answering);
     let connection = open.watch(connection);

@@ -1,11 +1,51 @@
 //! Clients that go away in the middle of a request.
 
-use tokio::io::AsyncWriteExt;
+use std::time::Duration;
+
+use serde_json::Value;
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
 
 use crate::support::{TestDatabase, TestService, a_sale};
 
 const CUT_REQUESTS: usize = 10_000;
+
+fn post(events: &[Value]) -> String {
+    let body = serde_json::to_string(&events).unwrap();
+    format!(
+        "POST /v1/events HTTP/1.1\r\nhost: localhost\r\ncontent-type: application/json\r\ncontent-length: {}\r\n\r\n{body}",
+        body.len()
+    )
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn who_sends_no_more_gets_the_answer_and_who_is_gone_is_not_forgotten() {
+    let database = TestDatabase::create().await;
+    let service = TestService::start(&database).await;
+    let address = service.base.trim_start_matches("http://").to_owned();
+    for number in 0..40 {
+        let events = [a_sale(&format!("{number}-half"), "09:05:00", "1.00")];
+        let mut connection = TcpStream::connect(&address).await.unwrap();
+        connection.write_all(post(&events).as_bytes()).await.unwrap();
+        connection.shutdown().await.unwrap();
+        let mut answer = String::new();
+        connection.read_to_string(&mut answer).await.unwrap();
+        assert!(answer.starts_with("HTTP/1.1 200 "), "{number}: {answer}");
+    }
+    for number in 0..40 {
+        let events = [a_sale(&format!("{number}-gone"), "09:05:00", "1.00")];
+        let mut connection = TcpStream::connect(&address).await.unwrap();
+        connection.write_all(post(&events).as_bytes()).await.unwrap();
+    }
+    let stored = async || database.number("select count(*) from raw_events").await;
+    for _ in 0..1_500 {
+        if stored().await == 80 {
+            return;
+        }
+        tokio::time::sleep(Duration::from_millis(20)).await;
+    }
+    panic!("only {} of 80 posts are stored", stored().await);
+}
 
 #[tokio::test(flavor = "multi_thread")]
 async fn ten_thousand_cut_requests_leave_no_open_transaction_and_no_half_post() {
@@ -17,11 +57,7 @@ async fn ten_thousand_cut_requests_leave_no_open_transaction_and_no_half_post() 
             a_sale(&format!("{number}-a"), "09:05:00", "1.00"),
             a_sale(&format!("{number}-b"), "09:06:00", "1.00"),
         ];
-        let body = serde_json::to_string(&events).unwrap();
-        let request = format!(
-            "POST /v1/events HTTP/1.1\r\nhost: localhost\r\ncontent-type: application/json\r\ncontent-length: {}\r\n\r\n{body}",
-            body.len()
-        );
+        let request = post(&events);
         // Every length comes up, the whole request too, and then nobody waits for the answer.
         let sent = request.len() - number * 7 % request.len() * (number % 2);
         let mut connection = TcpStream::connect(&address).await.unwrap();
