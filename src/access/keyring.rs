@@ -198,11 +198,17 @@ impl Keyring {
 
     /// For a key that was made a moment ago, elsewhere. A failure leaves what is known.
     async fn look_again(&self) {
+        let asked_at_us = self.0.since.elapsed_us();
         let look = async {
             let _reading = self.0.reading.lock().await;
-            if self.0.age_us(&self.0.ring()) > LOOK_AGAIN_US {
-                drop(self.0.read().await);
+            let ring = self.0.ring();
+            // Read for somebody else who asked later than this.
+            if ring.read_at_us >= asked_at_us {
+                return;
             }
+            let rest_us = LOOK_AGAIN_US.saturating_sub(self.0.age_us(&ring));
+            tokio::time::sleep(Duration::from_micros(u64::try_from(rest_us).unwrap_or(0))).await;
+            drop(self.0.read().await);
         };
         drop(tokio::time::timeout(LOOK_MAX, look).await);
     }

@@ -32,7 +32,7 @@ pub(super) enum KeysError {
     Start(#[from] StartError),
     /// What was to be shown cannot be. Of a key that nobody saw nothing is left that works.
     #[error(
-        "could not write to standard output; a key that was to be shown there is revoked again"
+        "could not write to standard output (a key that was made and not shown is revoked again)"
     )]
     Write(#[source] io::Error),
 }

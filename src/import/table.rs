@@ -2,7 +2,7 @@
 
 use std::io::{self, Read};
 
-use csv::{ByteRecord, Reader, ReaderBuilder, Terminator};
+use csv::{ByteRecord, Position, Reader, ReaderBuilder, Terminator};
 
 use super::chunk::Chunk;
 use crate::domain::Fault;
@@ -91,7 +91,10 @@ impl Table {
                 return chunk.add(line, None, write);
             }
             Ok(_) => {
-                let detail = format!("The row has {found} cells; the header has {expected}");
+                let mut detail = format!("The row has {found} cells; the header has {expected}");
+                if self.line_ends() > 0 {
+                    detail.push_str("; it goes over several lines: is a quote left open?");
+                }
                 Fault::new("", "wrong_cell_count", detail)
             }
             Err(_) => Fault::new("", "not_utf8", "The row is not UTF-8"),
@@ -102,10 +105,15 @@ impl Table {
     }
 
     /// The line on which the row that was just read begins. Counted back from its end, because
-    /// blank lines may stand before it.
+    /// blank lines may stand before it; the last row may have no end.
     fn first_line(&self) -> u64 {
-        let line_ends = self.row.as_slice().iter().filter(|byte| **byte == b'\n').count();
-        self.next_line.saturating_sub(line_ends as u64 + 1)
+        let counted_back = self.next_line.saturating_sub(self.line_ends() + 1);
+        counted_back.max(self.row.position().map_or(0, Position::line))
+    }
+
+    /// How many line ends the row has inside of it.
+    fn line_ends(&self) -> u64 {
+        self.row.as_slice().iter().filter(|byte| **byte == b'\n').count() as u64
     }
 }
 
@@ -184,6 +192,25 @@ mod tests {
             assert_eq!(lines, [2, 3, 6, 7], "{case}");
             assert_eq!(checked.rejected[2].1[0].code, "wrong_cell_count", "{case}");
             assert_eq!(checked.row(2).1, br#"["3","placed"]"#, "{case}");
+        }
+    }
+
+    #[test]
+    fn a_last_row_without_an_end_is_told_by_its_line_too() {
+        for (last, detail) in [
+            ("3,placed", "The row has 2 cells; the header has 4"),
+            (
+                "3,\"placed,1,x\n4,placed,1,x\n",
+                "The row has 2 cells; the header has 4; it goes over several lines: is a quote left open?",
+            ),
+        ] {
+            let text = format!("order_id,status,amount,event_time\n2,placed,1,x\n{last}");
+            let mut chunk = Chunk::default();
+            assert!(!table(&text).unwrap().fill(&mut chunk).unwrap(), "{last}");
+            let defaults = EventDefaults { currency: "USD".parse().unwrap() };
+            let checked = chunk.check(&defaults, 65_536).unwrap();
+            assert_eq!(checked.row(1).0, 3, "{last}");
+            assert_eq!(checked.rejected[1].1[0].detail, detail);
         }
     }
 

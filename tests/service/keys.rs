@@ -91,13 +91,14 @@ async fn a_key_revoked_on_one_replica_ends_to_work_on_the_other_within_ten_secon
     let database = TestDatabase::create().await;
     let (one, other) = tokio::join!(TestService::start(&database), TestService::start(&database));
     let admin = key(&one, "", "admin", None).await;
-    let made = make_key(&one, &admin, json!({ "name": "a till", "scopes": ["sales:read"] })).await;
+    let what = json!({ "name": "a till", "scopes": ["sales:read"] });
+    let mut made = Value::Null;
+    for number in 0..5 {
+        made = make_key(&one, &admin, what.clone()).await;
+        let answer = other.get_as(made["key"].as_str().unwrap(), "/v1/hourly-sales").await;
+        assert_eq!(answer.status, 200, "new key {number} works at once");
+    }
     let (reader, id) = (made["key"].as_str().unwrap(), made["key_id"].as_str().unwrap());
-    assert_eq!(
-        other.get_as(reader, "/v1/hourly-sales").await.status,
-        200,
-        "a new key works at once"
-    );
     one.ask_as(&admin, "DELETE", &format!("/v1/keys/{id}"), Value::Null).await;
     assert_eq!(one.get_as(reader, "/v1/hourly-sales").await.status, 401);
     let ended = async {
