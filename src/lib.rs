@@ -28,7 +28,7 @@
 //! | [`faults`] | the points at which tests have the service die; nothing that ships has them | everything else |
 //! | [`embedded`] | the private Postgres | SQL, async |
 //!
-//! `tests/architecture.rs` keeps this table true.
+//! Who may import whom is kept by `cargo test --test architecture`.
 
 #[macro_use]
 pub mod faults;

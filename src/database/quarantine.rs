@@ -188,7 +188,7 @@ pub(super) async fn quarantine_insert(
 ) -> Result<(), DatabaseError> {
     let Some(skew_max) = skew_max.filter(|_| !aside.is_empty()) else { return Ok(()) };
     let reason = format!(
-        "its event_time was more than {skew_max} ahead of the service's clock, {}",
+        "its event_time was more than {skew_max} ahead of the database's clock, {}",
         EventTime::from_utc(now)
     );
     let hashes: Vec<&[u8]> = aside.iter().map(|one| one.content_hash.0.as_slice()).collect();

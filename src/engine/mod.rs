@@ -11,7 +11,7 @@
 //!   and sums are wide enough for any log.
 //!
 //! Absent on purpose: clock, database, async, logging, maps without an order.
-//! `tests/architecture.rs` keeps them out.
+//! `cargo test --test architecture` keeps them out.
 #![warn(clippy::arithmetic_side_effects)]
 
 mod batch;

@@ -203,7 +203,7 @@ fn of_good(
             result(ItemStatus::Conflict, first_seq, Some(detail))
         }
         Appended::Quarantined => {
-            let detail = "Its event_time is further ahead of the service's clock than \
+            let detail = "Its event_time is further ahead of the database's clock than \
                           `GET /v1/limits` allows. It is stored, and counts once somebody releases it.";
             result(ItemStatus::Quarantined, None, Some(detail.to_owned()))
         }

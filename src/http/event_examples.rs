@@ -41,7 +41,7 @@ fn from_the_future() -> Value {
 fn waiting() -> Value {
     json!({
         "event": from_the_future(), "received_at": "2026-10-01T12:50:01.204711Z",
-        "reason": "its event_time was more than 15 minutes ahead of the service's clock, \
+        "reason": "its event_time was more than 15 minutes ahead of the database's clock, \
                    2026-10-01T12:50:01.204711Z",
         "resolution": null,
     })

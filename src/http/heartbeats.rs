@@ -64,7 +64,7 @@ async fn store(
 fn from_the_future(event_time: EventTime, settings: &HttpSettings) -> Problem {
     let skew = settings.max_future_skew.unwrap_or(Span::ZERO);
     let detail =
-        format!("`event_time` `{event_time}` is more than {skew} ahead of the service's clock");
+        format!("`event_time` `{event_time}` is more than {skew} ahead of the database's clock");
     let sentence = format!(
         "{detail}; {skew} is the limit (`max_future_skew` of `GET /v1/limits`). Nothing was stored."
     );

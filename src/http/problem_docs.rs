@@ -167,7 +167,7 @@ fn errors_of(kind: ProblemKind) -> Value {
         }]),
         HeartbeatFromTheFuture => json!([{
             "pointer": "/event_time", "code": "out_of_range",
-            "detail": "`event_time` `2026-10-01T13:40:00Z` is more than 15 minutes ahead of the service's clock",
+            "detail": "`event_time` `2026-10-01T13:40:00Z` is more than 15 minutes ahead of the database's clock",
         }]),
         InvalidKey => json!([{
             "pointer": "/scopes/0", "code": "invalid",

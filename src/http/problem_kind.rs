@@ -187,7 +187,7 @@ impl ProblemKind {
             Self::InvalidHeartbeat => facts("invalid-heartbeat", StatusCode::UNPROCESSABLE_ENTITY, "The heartbeat is wrong",
                 "Every entry of `errors` points at one part of it and says what would be right. Nothing was stored."),
             Self::HeartbeatFromTheFuture => facts("heartbeat-from-the-future", StatusCode::UNPROCESSABLE_ENTITY, "The heartbeat is too far ahead",
-                "Its `event_time` is further ahead of the service's clock than `max_future_skew` of `GET /v1/limits` allows. Nothing was stored."),
+                "Its `event_time` is further ahead of the database's clock than `max_future_skew` of `GET /v1/limits` allows. Nothing was stored."),
             Self::InvalidDecision => facts("invalid-decision", StatusCode::UNPROCESSABLE_ENTITY, "The decision is wrong",
                 "Every entry of `errors` points at one part of it and says what would be right. Nothing was changed."),
             Self::InvalidQuery => facts("invalid-query", StatusCode::UNPROCESSABLE_ENTITY, "The query's rule is wrong",

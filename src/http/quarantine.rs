@@ -24,7 +24,7 @@ use crate::intake::{self, Action, Decision};
 /// List the quarantine.
 ///
 /// Events that are waiting for somebody's decision, the oldest first: their times are further ahead of
-/// the service's clock than `max_future_skew` allows. They count nowhere and move no watermark.
+/// the database's clock than `max_future_skew` allows. They count nowhere and move no watermark.
 #[utoipa::path(get, path = "/v1/quarantine", tag = "Quarantine", params(PageParams),
     responses(
         (status = 200, description = "A page of events", body = QuarantineAnswer,

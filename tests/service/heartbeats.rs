@@ -43,7 +43,7 @@ async fn a_heartbeat_from_the_future_is_refused_and_nothing_of_it_stays() {
     assert_eq!(refused.body["type"], "/problems/heartbeat-from-the-future");
     assert_eq!(
         refused.body["detail"],
-        "`event_time` `2199-12-31T23:59:59Z` is more than 15 minutes ahead of the service's clock; \
+        "`event_time` `2199-12-31T23:59:59Z` is more than 15 minutes ahead of the database's clock; \
          15 minutes is the limit (`max_future_skew` of `GET /v1/limits`). Nothing was stored."
     );
     assert_eq!(refused.body["errors"][0]["pointer"], "/event_time");

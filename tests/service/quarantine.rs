@@ -51,7 +51,7 @@ async fn an_event_from_the_future_waits_in_quarantine_and_moves_no_watermark() {
     let reason = entries[0]["reason"].as_str().unwrap();
     assert!(
         reason
-            .starts_with("its event_time was more than 15 minutes ahead of the service's clock, "),
+            .starts_with("its event_time was more than 15 minutes ahead of the database's clock, "),
         "{reason}"
     );
     service.wait_until_idle("hourly_sales").await;
