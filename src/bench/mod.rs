@@ -56,6 +56,14 @@ pub enum BenchError {
         /// The address and port.
         address: SocketAddr,
     },
+    /// No request was let in.
+    #[error(
+        "{address} lets nobody post who has no key for it: set TILLMARK_KEY to one with the scope `events:write` and no stores"
+    )]
+    NotLetIn {
+        /// The address and port.
+        address: SocketAddr,
+    },
     /// There is no database to look into.
     #[error(
         "--verify needs the database of the service: set DATABASE_URL, or TILLMARK_DATA_DIR where its private Postgres is"
@@ -73,7 +81,9 @@ impl BenchError {
     /// What the process answers: `EX_USAGE` or `EX_UNAVAILABLE`.
     pub const fn exit_code(&self) -> u8 {
         match self {
-            Self::NoDatabase | Self::Verify(DatabaseError::Address(_)) => 64,
+            Self::NotLetIn { .. }
+            | Self::NoDatabase
+            | Self::Verify(DatabaseError::Address(_)) => 64,
             Self::NoService { .. } | Self::NoAnswer { .. } | Self::Verify(_) | Self::System(_) => {
                 69
             }
@@ -128,6 +138,9 @@ async fn measure(settings: &BenchIngestSettings) -> Result<Report, BenchError> {
     let tally = run.take_tally();
     if tally.statuses.is_empty() {
         return Err(BenchError::NoAnswer { address });
+    }
+    if tally.statuses.keys().all(|status| matches!(status, 401 | 403)) {
+        return Err(BenchError::NotLetIn { address });
     }
     let verification = match log {
         Some(log) => Some(verify::verify(&log.database, log.start, &run.recipe, &tally).await?),
