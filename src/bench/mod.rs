@@ -81,9 +81,9 @@ impl BenchError {
     /// What the process answers: `EX_USAGE` or `EX_UNAVAILABLE`.
     pub const fn exit_code(&self) -> u8 {
         match self {
-            Self::NotLetIn { .. }
-            | Self::NoDatabase
-            | Self::Verify(DatabaseError::Address(_)) => 64,
+            Self::NotLetIn { .. } | Self::NoDatabase | Self::Verify(DatabaseError::Address(_)) => {
+                64
+            }
             Self::NoService { .. } | Self::NoAnswer { .. } | Self::Verify(_) | Self::System(_) => {
                 69
             }
