@@ -1,6 +1,6 @@
 //! Runs each request to its end, within a deadline, if whoever sends it is let in.
 //!
-//! The server drops the future of a request when its client goes away. A transaction dropped in
+//! The server drops the future of a request when its connection breaks. A transaction dropped in
 //! the middle would leave its connection in a bad state, so what is dropped then goes on in a task of
 //! its own: the work always runs to its end. For the same reason work past its deadline is
 //! not cut off; its statements have time limits of their own, and a handler whose work can end between
@@ -44,7 +44,7 @@ pub(super) struct Detached {
 pub(super) struct Awaited(CancellationToken);
 
 impl Awaited {
-    /// Not once the client is gone or the deadline is past.
+    /// Not once the connection is broken or the deadline is past. A client that only closed its half waits.
     pub(super) fn is_awaited(&self) -> bool {
         !self.0.is_cancelled()
     }

@@ -221,8 +221,11 @@ impl Params {
         }
     }
 
-    /// Notes what is wrong with a parameter.
+    /// Notes what is wrong with a parameter, unless that is known of enough of them.
     pub(super) fn fault(&mut self, name: &str, code: &'static str, detail: impl Display) {
+        if self.faults.len() == FAULTS_MAX {
+            return;
+        }
         let pointer = format!("/{}", name.replace('~', "~0").replace('/', "~1"));
         self.faults.push(Fault::new(pointer, code, format!("`{name}`: {detail}")));
     }
@@ -253,7 +256,7 @@ impl Params {
     pub(super) fn finish(mut self) -> Result<PageLink, Problem> {
         if !self.given.is_empty() {
             let known = self.known_names();
-            for name in std::mem::take(&mut self.given).into_keys().take(FAULTS_MAX) {
+            for name in std::mem::take(&mut self.given).into_keys() {
                 self.fault(&name, "unknown", &known);
             }
         }
@@ -262,7 +265,6 @@ impl Params {
             Some(first) => {
                 let detail = format!("{}.", first.detail);
                 let problem = Problem::new(ProblemKind::InvalidParameters, detail);
-                self.faults.truncate(FAULTS_MAX);
                 Err(problem.and_faults(self.faults))
             }
         }

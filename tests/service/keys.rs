@@ -201,6 +201,11 @@ async fn keys_are_made_and_revoked_on_the_command_line_too() {
     assert_eq!((code, listed.lines().count()), (Some(0), 2), "{listed}");
     assert!(listed.contains("revoked ") && listed.contains(&format!("rotated from {id}")));
     assert_eq!(keys_command(&database, &["revoke", "ffffffffffff"]).0, Some(65));
+    // What a terminal would obey is shown, not obeyed.
+    keys_command(&database, &["create", "--name", "a\u{1b}[2J\nb \"é\"", "--scope", "finance"]);
+    let (_, listed, _) = keys_command(&database, &["list"]);
+    assert!(listed.contains(r#"  a\u{1b}[2J\nb "é"  scopes finance"#), "{listed}");
+    assert_eq!(listed.lines().count(), 3, "{listed}");
     let bound = ["create", "--name", "x", "--scope", "admin", "--store", "S1"];
     assert_eq!(keys_command(&database, &bound).0, Some(64));
 }
